@@ -1,0 +1,47 @@
+"""The exceptions users see. Floor 0: imports nothing of ours.
+
+`HalideError` is the one to catch. Below it: `CompileError`, the user's program or schedule is wrong; `PipelineError`, a
+compiled pipeline refused its arguments or failed while running; `InternalError`, a bug of ours.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+class HalideError(Exception):
+    """Root of everything this package raises on its own account."""
+
+
+class CompileError(HalideError):
+    """The user's definition, schedule or arguments are wrong; the message names the place and what to do."""
+
+
+class PipelineError(HalideError, RuntimeError):
+    """A pipeline's checks failed, or it failed while running; names buffer, dimension and both numbers."""
+
+    def __init__(self, message: str, code: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class InternalError(HalideError):
+    """A bug in halide_py. The message names the pass and where its dump is; please report it."""
+
+
+class HalideWarning(UserWarning):
+    """Category of every warning given while compiling."""
+
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def user_location() -> str:
+    """`file:line` of the innermost stack frame outside this package, or '' when there is none."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(_PACKAGE):
+            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return ""

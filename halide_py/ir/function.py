@@ -1,0 +1,233 @@
+"""Functions, their definitions and schedules as plain data: what the front end fills and lowering reads.
+
+A `Function` owns one pure definition and any number of updates; each `Definition` has a `StageSchedule` (its loops), the
+Function a `FuncSchedule` (where it is computed and stored). Stage 0 is the pure definition, stage k+1 is update k.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from .build import TRUE
+from .nodes import Expr, ForType, MemoryType, Partition
+from .parameter import Parameter
+from .types import Type
+
+
+class TailStrategy(enum.IntEnum):
+    """What to do where a split factor does not divide the extent."""
+
+    RoundUp = 0
+    GuardWithIf = 1
+    Predicate = 2
+    PredicateLoads = 3
+    PredicateStores = 4
+    ShiftInwards = 5
+    ShiftInwardsAndBlend = 6
+    RoundUpAndBlend = 7
+    Auto = 8
+
+
+@dataclass(frozen=True)
+class ReductionVariable:
+    """One dimension of a reduction domain: the name of its Variable (`r$x`) and its int32 range."""
+
+    name: str
+    min: Expr
+    extent: Expr
+
+
+@dataclass(eq=False)
+class ReductionDomain:
+    """The box an update loops over, and the predicates (`where`) that restrict it. Frozen once used in a definition."""
+
+    name: str
+    variables: tuple[ReductionVariable, ...]
+    predicates: list[Expr] = field(default_factory=list)
+    frozen: bool = False
+
+
+class DimKind(enum.Enum):
+    """What kind of variable a loop runs over."""
+
+    Pure = "pure"  # a Var: iterations are independent
+    PureRVar = "pure_rvar"  # an RVar whose iterations are proved independent of each other
+    ImpureRVar = "impure_rvar"  # an RVar whose order matters
+
+
+@dataclass
+class Dim:
+    """One loop of a stage; stages list them innermost first, ending with `__outermost`."""
+
+    var: str
+    for_type: ForType = ForType.Serial
+    kind: DimKind = DimKind.Pure
+    partition: Partition = Partition.Auto
+
+    def is_rvar(self) -> bool:
+        """Whether the loop runs over (part of) an RVar."""
+        return self.kind is not DimKind.Pure
+
+
+class SplitKind(enum.Enum):
+    """How a Split relates its variables."""
+
+    Split = "split"  # old = outer * factor + inner
+    Rename = "rename"  # old = outer
+    Fuse = "fuse"  # old is the fused one: inner = old % extent(inner), outer = old / extent(inner)
+
+
+@dataclass
+class Split:
+    """One step of a stage's loop transformations, applied in order. For Fuse `old` is the fused variable."""
+
+    kind: SplitKind
+    old: str
+    outer: str = ""
+    inner: str = ""
+    factor: Expr | None = None
+    exact: bool = False  # an RVar split, or one that may not evaluate anything twice
+    tail: TailStrategy = TailStrategy.Auto
+
+
+OUTERMOST = "__outermost"
+
+
+@dataclass
+class StageSchedule:
+    """The loops of one definition."""
+
+    rvars: list[ReductionVariable] = field(default_factory=list)
+    splits: list[Split] = field(default_factory=list)
+    dims: list[Dim] = field(default_factory=list)
+    touched: bool = False  # the user scheduled it, or said unscheduled()
+    allow_race_conditions: bool = False
+    atomic: bool = False
+    override_associativity: bool = False
+
+
+@dataclass(eq=False)
+class LoopLevel:
+    """A place in the loop nest: inline, root, or just inside loop `var` of stage `stage` of Func `func` (stage -1: not decided by the user).
+
+    Kept by reference: a directive given a LoopLevel sees what `set` writes into it later.
+    """
+
+    func: str = ""
+    var: str = ""
+    stage: int = -1
+    defined: bool = True
+    kind: str = "at"  # "inline", "root" or "at"
+
+    def is_inline(self) -> bool:
+        """Computed at each use."""
+        return self.kind == "inline"
+
+    def is_root(self) -> bool:
+        """Outside all loops."""
+        return self.kind == "root"
+
+    def matches(self, loop: str) -> bool:
+        """Whether this is just inside the lowered loop named `loop` (`func.s0.var`)."""
+        if self.kind != "at":
+            return False
+        stage = self.stage if self.stage >= 0 else 0
+        return loop == f"{self.func}.s{stage}.{self.var}"
+
+    def same(self, other: LoopLevel) -> bool:
+        """Whether both name the same place now."""
+        return self.kind == other.kind and (self.kind != "at" or (self.func, self.var, max(self.stage, 0)) == (other.func, other.var, max(other.stage, 0)))
+
+
+def inline_level() -> LoopLevel:
+    """A fresh LoopLevel that says: computed at each use."""
+    return LoopLevel(kind="inline")
+
+
+def root_level() -> LoopLevel:
+    """A fresh LoopLevel that says: outside all loops."""
+    return LoopLevel(kind="root")
+
+
+@dataclass
+class Bound:
+    """A promise about (`bound`) or an alignment of (`align_bounds`) the computed region in one pure dimension."""
+
+    var: str
+    min: Expr | None = None
+    extent: Expr | None = None
+    modulus: Expr | None = None
+    remainder: Expr | None = None
+
+
+@dataclass
+class StorageDim:
+    """One dimension of a Func's storage, innermost first."""
+
+    var: str
+    alignment: Expr | None = None
+    bound: Expr | None = None
+    fold_factor: Expr | None = None
+    fold_forward: bool = True
+
+
+@dataclass
+class FuncSchedule:
+    """Where a Func is computed and stored, and what is known of its region."""
+
+    compute_level: LoopLevel = field(default_factory=inline_level)
+    store_level: LoopLevel = field(default_factory=inline_level)
+    storage_dims: list[StorageDim] = field(default_factory=list)
+    bounds: list[Bound] = field(default_factory=list)
+    estimates: list[Bound] = field(default_factory=list)
+    memory: MemoryType = MemoryType.Auto
+    inline_requested: bool = False
+
+
+@dataclass(eq=False)
+class Definition:
+    """One definition of a Func: `f[args] = values` where `predicate` holds. `where` is the user's file:line."""
+
+    args: tuple[Expr, ...]
+    values: tuple[Expr, ...]
+    rdom: ReductionDomain | None = None
+    predicate: Expr = TRUE
+    schedule: StageSchedule = field(default_factory=StageSchedule)
+    where: str = ""
+
+
+@dataclass(eq=False)
+class Function:
+    """A Func as data. `name` is unique in the process; `args` are the names of its pure variables, innermost first.
+
+    `output_params` carry the constraints users put on `output_buffer()`, one a tuple element.
+    """
+
+    name: str
+    args: tuple[str, ...] = ()
+    types: tuple[Type, ...] = ()
+    pure: Definition | None = None
+    updates: list[Definition] = field(default_factory=list)
+    schedule: FuncSchedule = field(default_factory=FuncSchedule)
+    output_params: list[Parameter] = field(default_factory=list)
+    required_types: tuple[Type, ...] = ()
+    required_dimensions: int = -1
+    frozen: bool = False  # used by another Func or realized: no more definitions
+    trace_loads: bool = False
+    trace_stores: bool = False
+    trace_realizations: bool = False
+    trace_tags: list[str] = field(default_factory=list)
+    where: str = ""
+
+    def stages(self) -> list[Definition]:
+        """The pure definition, then the updates."""
+        return ([self.pure] if self.pure is not None else []) + self.updates
+
+    def stage_name(self, stage: int) -> str:
+        """The prefix of a stage's loop names: `f.s0`."""
+        return f"{self.name}.s{stage}"
+
+    def buffer_name(self, index: int) -> str:
+        """Name of the buffer of tuple element `index`: `f`, or `f.0`, `f.1` for tuples."""
+        return self.name if len(self.types) == 1 else f"{self.name}.{index}"

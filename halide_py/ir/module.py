@@ -1,0 +1,53 @@
+"""What lowering produces and code generation consumes: functions in loop IR with their arguments."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from .nodes import Stmt
+from .parameter import Parameter
+from .types import Type
+
+
+class ArgumentKind(enum.IntEnum):
+    """Which way an argument's data goes."""
+
+    InputScalar = 0
+    InputBuffer = 1
+    OutputBuffer = 2
+
+
+@dataclass(frozen=True)
+class LoweredArgument:
+    """One argument of the compiled function, in call order. In the body a scalar is Variable `name`; a buffer is Variable
+    `name.buffer` (a handle to its `halide_buffer_t`), with `name.min.0`, `name.extent.0`, `name.stride.0`, ... bound by lets,
+    and Loads and Stores of `name`."""
+
+    name: str
+    kind: ArgumentKind
+    type: Type
+    dimensions: int = 0
+    param: Parameter | None = None
+
+    def is_buffer(self) -> bool:
+        """Whether it is passed as `halide_buffer_t *`."""
+        return self.kind is not ArgumentKind.InputScalar
+
+
+@dataclass(frozen=True)
+class LoweredFunction:
+    """A pipeline ready for code generation: `int name(args...)`, 0 on success."""
+
+    name: str
+    args: tuple[LoweredArgument, ...]
+    body: Stmt
+    display_name: str = ""
+
+
+@dataclass
+class LoweredModule:
+    """The functions of one translation unit."""
+
+    name: str
+    functions: list[LoweredFunction] = field(default_factory=list)

@@ -1,0 +1,20 @@
+"""Unique names: the first user of a name gets it plain, later ones get `$1`, `$2`, ... as Halide does."""
+
+from __future__ import annotations
+
+import itertools
+
+_COUNTS: dict[str, int] = {}
+_ANONYMOUS: dict[str, itertools.count[int]] = {}
+
+
+def unique_name(base: str) -> str:
+    """`base` the first time, then `base$1`, `base$2`, ...: deterministic, so that two runs of a script agree (the caches rely on it)."""
+    count = _COUNTS.get(base, 0)
+    _COUNTS[base] = count + 1
+    return f"{base}${count}" if count else base
+
+
+def anonymous_name(prefix: str) -> str:
+    """`prefix0`, `prefix1`, ...: what an object gets when the user gives no name."""
+    return unique_name(f"{prefix}{next(_ANONYMOUS.setdefault(prefix, itertools.count()))}")

@@ -1,0 +1,48 @@
+"""Parameters: the runtime arguments of a pipeline, scalar or buffer, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .nodes import Expr, MemoryType
+from .types import Type
+
+
+@dataclass(eq=False)
+class DimConstraint:
+    """What the user promised about one dimension of a buffer: None where nothing was said; the estimates are for autoschedulers."""
+
+    min: Expr | None = None
+    extent: Expr | None = None
+    stride: Expr | None = None
+    min_estimate: Expr | None = None
+    extent_estimate: Expr | None = None
+
+
+@dataclass(eq=False)
+class Parameter:
+    """One argument of a pipeline. Identity matters: two Parameters of one name are two arguments.
+
+    A scalar has `value` (a Python number, None while unset) and optional range Exprs. A buffer has one DimConstraint a
+    dimension and `buffer`, the object bound to it (a `lang.Buffer`; opaque down here), which it keeps alive.
+    """
+
+    name: str
+    type: Type
+    is_buffer: bool
+    dimensions: int = 0
+    value: Any = None
+    default: Expr | None = None
+    minimum: Expr | None = None
+    maximum: Expr | None = None
+    estimate: Expr | None = None
+    buffer: Any = None
+    dims: list[DimConstraint] = field(default_factory=list)
+    host_alignment: int = 0
+    memory: MemoryType = MemoryType.Auto
+    trace_loads: bool = False
+
+    def __post_init__(self) -> None:
+        if self.is_buffer and not self.dims:
+            self.dims = [DimConstraint() for _ in range(self.dimensions)]
