@@ -11,7 +11,7 @@ import struct
 from typing import Iterable, Sequence
 
 from . import nodes as n
-from .types import BOOL, INT32, Type, TypeCode
+from .types import BOOL, INT32, Handle, Type, TypeCode
 
 
 def round_float(value: float, t: Type) -> float:
@@ -50,6 +50,11 @@ def const(t: Type, value: int | float | bool) -> n.Expr:
 def i32(value: int) -> n.Expr:
     """An int32 constant."""
     return n.IntImm(INT32, int(value))
+
+
+def string(text: str) -> n.Expr:
+    """Text, as an argument of an error or a print."""
+    return n.StringImm(Handle(), text)
 
 
 TRUE = n.UIntImm(BOOL, 1)

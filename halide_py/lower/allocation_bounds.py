@@ -1,0 +1,121 @@
+"""Allocation bounds: give each Realize the box that its body really touches.
+
+IR before: `Realize g` over the symbols `g.x.min_realized`, `g.x.extent_realized`. After: LetStmts around it define them,
+from the accesses in its body. One bottom-up walk: boxes travel outwards and lose each let and loop variable on the
+way, so that deep nests of Realizes cost one visit a node. Source: Halide's src/AllocationBoundsInference.cpp.
+"""
+
+from __future__ import annotations
+
+from ..errors import CompileError
+from ..ir import build as b
+from ..ir import nodes as n
+from ..ir.boxes import Box, boxes_touched, merge_boxes
+from ..ir.interval import Interval, bounds_of_expr
+from ..ir.simplify import simplify
+from ..ir.traverse import mentions, substitute
+from .bounds_inference import FuncValues
+from .environment import Environment
+
+Boxes = dict[str, Box]
+
+
+def _merge(into: Boxes, more: Boxes) -> Boxes:
+    for name, box in more.items():
+        into[name] = merge_boxes(into[name], box) if name in into else box
+    return into
+
+
+class AllocationBounds:
+    """The pass; `boxes` of a statement are those of the realized Funcs it touches, in the symbols in scope around it."""
+
+    def __init__(self, env: Environment, values: FuncValues) -> None:
+        self.env, self.values = env, values
+        self.live: set[str] = set()
+
+    def leaf(self, s: n.Node, scope: dict[str, Interval] | None = None) -> Boxes:
+        """Boxes of a statement or expression without structure of its own."""
+        return {k: v for k, v in boxes_touched(s, scope or {}, self.values).items() if k in self.live}
+
+    def eliminate(self, boxes: Boxes, name: str, interval: Interval) -> Boxes:
+        """The boxes when variable `name` ranges over `interval`."""
+        bit = n.symbol_bit(name)
+        for key, box in boxes.items():
+            if any(e is not None and e.symbols & bit for i in box.intervals for e in (i.min, i.max)):
+                boxes[key] = Box([self._over(i, name, interval) for i in box.intervals])
+        return boxes
+
+    def _over(self, i: Interval, name: str, interval: Interval) -> Interval:
+        low, high = i.min, i.max
+        if interval.min is interval.max and interval.min is not None:
+            low = low and simplify(substitute({name: interval.min}, low))
+            high = high and simplify(substitute({name: interval.min}, high))
+            return Interval(low, high)
+        if low is not None and mentions(low, name):
+            low = bounds_of_expr(low, {name: interval}).min
+        if high is not None and mentions(high, name):
+            high = bounds_of_expr(high, {name: interval}).max
+        return Interval(low and simplify(low), high and simplify(high))
+
+    def visit(self, s: n.Stmt) -> tuple[n.Stmt, Boxes]:
+        """The statement with its Realizes bounded, and what it touches."""
+        if isinstance(s, n.Block):
+            parts = [self.visit(one) for one in s.stmts]
+            boxes: Boxes = {}
+            for _, found in parts:
+                _merge(boxes, found)
+            return b.block(one for one, _ in parts), boxes
+        if isinstance(s, n.LetStmt):
+            head = self.leaf(s.value)
+            body, boxes = self.visit(s.body)
+            boxes = self.eliminate(boxes, s.name, Interval.point(s.value))
+            return n.LetStmt(s.name, s.value, body), _merge(boxes, head)
+        if isinstance(s, n.For):
+            body, boxes = self.visit(s.body)
+            last = b.sub(b.add(s.min, s.extent), b.i32(1))
+            return n.For(s.name, s.min, s.extent, s.kind, s.partition, body), self.eliminate(boxes, s.name, Interval(s.min, last))
+        if isinstance(s, n.Produce):
+            body, boxes = self.visit(s.body)
+            return n.Produce(s.name, body), boxes
+        if isinstance(s, n.Realize):
+            return self.realize(s)
+        if isinstance(s, n.IfThenElse):
+            return self.guard(s)
+        return s, self.leaf(s)
+
+    def guard(self, s: n.IfThenElse) -> tuple[n.Stmt, Boxes]:
+        """Both cases; accesses of a plain guarded statement are limited by the condition."""
+        if not s.mask & (n.Realize.bit | n.For.bit | n.LetStmt.bit):
+            return s, self.leaf(s)
+        head = self.leaf(n.Evaluate(s.condition))
+        then_case, boxes = self.visit(s.then_case)
+        else_case = None
+        if s.else_case is not None:
+            else_case, more = self.visit(s.else_case)
+            _merge(boxes, more)
+        return n.IfThenElse(s.condition, then_case, else_case), _merge(boxes, head)
+
+    def realize(self, s: n.Realize) -> tuple[n.Stmt, Boxes]:
+        """Close the box of one Realize with lets around it."""
+        outer = s.name in self.live
+        self.live.add(s.name)
+        body, boxes = self.visit(s.body)
+        if not outer:
+            self.live.discard(s.name)
+        box = boxes.pop(s.name, None)
+        f = self.env[s.name]
+        lets: list[tuple[str, n.Expr]] = []
+        for d, v in enumerate(f.args):
+            interval = box.intervals[d] if box is not None else Interval(b.i32(0), b.i32(0))
+            if interval.min is None or interval.max is None:
+                raise CompileError(f"Func {f.name} is accessed without a bound in dimension {d} ({v}), so it cannot be allocated; "
+                                   f"limit the index with clamp(), or bound({v}, ...) ({f.where})")
+            p = f"{s.name}.{v}"
+            extent = simplify(b.add(b.sub(interval.max, interval.min), b.i32(1)))
+            lets += [(p + ".min_realized", interval.min), (p + ".extent_realized", extent)]
+        return b.let_stmts(lets, n.Realize(s.name, s.types, s.memory, s.mins, s.extents, s.condition, body)), boxes
+
+
+def allocation_bounds(s: n.Stmt, env: Environment, values: FuncValues) -> n.Stmt:
+    """`s` with the box of every Realize defined."""
+    return AllocationBounds(env, values).visit(s)[0]

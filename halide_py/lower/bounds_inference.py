@@ -1,0 +1,221 @@
+"""Bounds inference: define the region each stage must compute, at each loop level, from what its consumers read.
+
+IR before: loops over the free symbols `f.s0.x.min` .. `f.s0.x.max`. After: LetStmts that define them, at root and inside each
+loop that holds productions. What one stage reads of another is found once, as a box in the reader's own symbols; every
+loop level only re-defines the symbols. Limits: regions are boxes. Source: Ragan-Kelley et al., PLDI 2013, section 4.2;
+Halide's src/BoundsInference.cpp.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..errors import CompileError
+from ..ir import build as b
+from ..ir import nodes as n
+from ..ir.boxes import Box, boxes_required, merge_boxes
+from ..ir.function import Bound, Function
+from ..ir.interval import Interval, bounds_of_expr
+from ..ir.simplify import simplify
+from ..ir.traverse import Rec, nodes_of, rewrite
+from ..ir.types import INT32
+from .environment import Environment
+from .loop_nest import StageNest, var
+from .schedule_functions import Nests, peel, rewrap
+
+FuncValues = dict[tuple[str, int], Interval]
+
+
+def function_values(env: Environment) -> FuncValues:
+    """The interval of each value of each Func over all coordinates, where it is known without knowing the region."""
+    out: FuncValues = {}
+    for name, f in env.items():
+        assert f.pure is not None
+        scope = {a: Interval.everything() for a in f.args}
+        for i in range(len(f.types)):
+            interval = bounds_of_expr(f.pure.values[i], scope, out)
+            for u in f.updates:
+                inner = dict(scope)
+                for v in u.schedule.rvars:
+                    inner[v.name] = Interval(v.min, b.sub(b.add(v.min, v.extent), b.i32(1)))
+                # The update may read the Func itself: what it held before is anything of the type.
+                inner_values = {**out, (name, i): bounds_of_expr(n.Call(f.types[i], name, (), n.CallType.Halide), scope)}
+                interval = interval.union(bounds_of_expr(u.values[i], inner, inner_values))
+            out[name, i] = interval
+    return out
+
+
+@dataclass
+class Stage:
+    """A stage with the boxes its consumers read of it: (consumer, consumer's stage) -> box in the consumer's symbols."""
+
+    nest: StageNest
+    required: dict[tuple[str, int], Box] = field(default_factory=dict)
+    output_box: Box | None = None
+
+    @property
+    def name(self) -> str:
+        """The Func's name."""
+        return self.nest.function.name
+
+
+def _reads(nest: StageNest, values: FuncValues) -> dict[str, Box]:
+    """What a stage reads when its variables range over its region."""
+    scope = {}
+    for v in nest.base_variables:
+        p = nest.prefix + v
+        scope[v] = Interval(var(p + ".min"), var(p + ".max"))
+    d = nest.definition
+    return boxes_required(b.if_(d.predicate, n.Provide(nest.function.name, d.values, d.args, b.TRUE)), scope, values)
+
+
+def _check_bounded(producer: Function, consumer: StageNest, box: Box) -> None:
+    for d, interval in enumerate(box.intervals):
+        if interval.is_bounded():
+            continue
+        which = "pure definition" if consumer.index == 0 else f"update {consumer.index - 1}"
+        dim = producer.args[d] if d < len(producer.args) else str(d)
+        raise CompileError(
+            f"The {which} of Func {consumer.function.name} accesses dimension {d} ({dim}) of Func {producer.name} with an index that has no "
+            f"bound; limit it with clamp() (or unsafe_promise_clamped()) at {consumer.definition.where or 'its definition'}")
+
+
+def collect_stages(nests: Nests, outputs: dict[str, Function], values: FuncValues) -> list[Stage]:
+    """All stages in order, each with what is required of it."""
+    stages = [Stage(nest) for nest in nests.stages]
+    position: dict[str, list[Stage]] = {}
+    for s in stages:
+        position.setdefault(s.name, []).append(s)
+    for consumer in stages:
+        nest = consumer.nest
+        for name, box in _reads(nest, values).items():
+            for producer in position.get(name, ()):
+                if producer.name == consumer.name and producer.nest.index >= nest.index:
+                    continue  # a stage reads what its earlier stages, or its own earlier iterations, left
+                _check_bounded(producer.nest.function, nest, box)
+                producer.required[consumer.name, nest.index] = box
+        if consumer.name in outputs:
+            f = nest.function
+            buffer = f.buffer_name(0)
+            param = f.output_params[0] if f.output_params else None
+            intervals = []
+            for d in range(len(f.args)):
+                low = n.Variable(INT32, f"{buffer}.min.{d}", param)
+                extent = n.Variable(INT32, f"{buffer}.extent.{d}", param)
+                intervals.append(Interval(low, b.sub(b.add(low, extent), b.i32(1))))
+            consumer.output_box = Box(intervals)
+    return stages
+
+
+def _aligned(bound: Bound, low: n.Expr, high: n.Expr) -> tuple[n.Expr, n.Expr]:
+    """low..high under the promises and alignments of `bound`."""
+    if bound.extent is not None:
+        low = bound.min if bound.min is not None else low
+        return low, b.sub(b.add(low, bound.extent), b.i32(1))
+    if bound.modulus is not None:
+        one = b.i32(1)
+        if bound.remainder is None:  # align_extent: only the end moves
+            extent = b.add(b.sub(high, low), one)
+            return low, b.sub(b.add(low, b.mul(b.div(b.sub(b.add(extent, bound.modulus), one), bound.modulus), bound.modulus)), one)
+        low = b.add(b.mul(b.div(b.sub(low, bound.remainder), bound.modulus), bound.modulus), bound.remainder)
+        blocks = b.div(b.add(b.sub(high, low), bound.modulus), bound.modulus)
+        return low, b.sub(b.add(low, b.mul(blocks, bound.modulus)), one)
+    return low, high
+
+
+class BoundsInference:
+    """The pass over one scheduled statement."""
+
+    def __init__(self, nests: Nests, stages: list[Stage]) -> None:
+        self.nests, self.stages = nests, stages
+        self.productions: dict[n.Stmt, frozenset[str]] = {}
+
+    def produced_in(self, s: n.Stmt) -> frozenset[str]:
+        """The Funcs produced inside `s`."""
+        if not s.mask & n.Produce.bit:
+            return frozenset()
+        if s not in self.productions:
+            self.productions[s] = frozenset(p.name for p in nodes_of(s, n.Produce))
+        return self.productions[s]
+
+    def box_of(self, stage: Stage, producing: StageNest | None, inner: frozenset[str], at_root: bool) -> Box | None:
+        """What is required of `stage` by the consumers that run here."""
+        box: Box | None = stage.output_box if at_root else None
+        for (consumer, index), required in stage.required.items():
+            here = producing is not None and producing.function.name == consumer and producing.index == index
+            if here or consumer in inner:
+                box = required if box is None else merge_boxes(box, required)
+        return box
+
+    def define(self, stage: Stage, body: n.Stmt, producing: StageNest | None, inner: frozenset[str], at_root: bool) -> n.Stmt:
+        """`body` with the region of `stage` defined around it."""
+        nest, f = stage.nest, stage.nest.function
+        box = self.box_of(stage, producing, inner, at_root)
+        if box is None:
+            return body
+        lets: list[tuple[str, n.Expr]] = []
+        checks: list[n.Stmt] = []
+        for rv in nest.definition.schedule.rvars:
+            p = nest.prefix + rv.name
+            lets += [(p + ".min", rv.min), (p + ".max", b.sub(b.add(rv.min, rv.extent), b.i32(1)))]
+        for d, v in enumerate(f.args):
+            if v not in nest.base_variables:
+                continue
+            interval = box.intervals[d]
+            assert interval.min is not None and interval.max is not None
+            need_low, need_high = simplify(interval.min), simplify(interval.max)
+            low, high = need_low, need_high
+            for bound in f.schedule.bounds:
+                if bound.var == v:
+                    low, high = _aligned(bound, low, high)
+                    if bound.extent is not None and nest.index == 0:
+                        checks.append(_bound_check(f, v, (low, high), (need_low, need_high)))
+            p = nest.prefix + v
+            if nest.covers.get(v):
+                lets += [(p + ".min_required", low), (p + ".max_required", high)]
+                low, high = nest.covered(v, var(p + ".min_required"), var(p + ".max_required"))
+            lets += [(p + ".min", low), (p + ".max", high)]
+        return b.let_stmts(lets, b.block([*checks, body]))
+
+    def infer(self, body: n.Stmt, producing: StageNest | None, at_root: bool) -> n.Stmt:
+        """`body` with the regions of everything produced in it defined."""
+        inner = self.produced_in(body)
+        for stage in self.stages:
+            if stage.name in inner:
+                body = self.define(stage, body, producing, inner, at_root)
+        return body
+
+    def loop(self, op: n.For, rec: Rec) -> n.Stmt:
+        """A loop of some nest: regions inside it, and the part of its own stage that one iteration covers."""
+        if not op.body.mask & n.Produce.bit:
+            return op
+        nest, depth = self.nests.by_loop[op.name]
+        around, body = peel(op.body, "")
+        produced = self.produced_in(body)
+        inside = rec(body)
+        if inside is not body:
+            self.productions[inside] = produced
+        body = self.infer(inside, nest, at_root=False)
+        lets: list[tuple[str, n.Expr]] = []
+        for v, interval in nest.region(depth).items():
+            p = nest.prefix + v
+            assert interval.min is not None and interval.max is not None
+            lets += [(p + ".min", interval.min), (p + ".max", interval.max)]
+        return n.For(op.name, op.min, op.extent, op.kind, op.partition, rewrap(around, b.let_stmts(lets, body)))
+
+
+def _bound_check(f: Function, v: str, bound: tuple[n.Expr, n.Expr], need: tuple[n.Expr, n.Expr]) -> n.Stmt:
+    """The region promised by bound() must cover the region required."""
+    message = n.Call(INT32, "halide_error_explicit_bounds_too_small", (
+        b.string(v), b.string(f.name), *bound, *need), n.CallType.Extern)
+    return n.Assert(b.and_(b.le(bound[0], need[0]), b.le(need[1], bound[1])), message)
+
+
+def bounds_inference(s: n.Stmt, nests: Nests, outputs: dict[str, Function], values: FuncValues) -> n.Stmt:
+    """`s` with every region symbol defined."""
+    stages = collect_stages(nests, outputs, values)
+    pass_ = BoundsInference(nests, stages)
+    produced = pass_.produced_in(s)
+    body = rewrite(s, {n.For: pass_.loop})
+    pass_.productions[body] = produced
+    return pass_.infer(body, None, at_root=True)

@@ -1,0 +1,60 @@
+"""Which Functions a set of outputs needs, and in which order they are realized."""
+
+from __future__ import annotations
+
+from typing import Iterable, Sequence
+
+from ..errors import CompileError
+from ..ir import nodes as n
+from ..ir.function import Definition, Function
+from ..ir.traverse import nodes_of
+
+Environment = dict[str, Function]
+
+
+def definition_roots(d: Definition) -> tuple[n.Expr, ...]:
+    """Every Expr of a definition, the bounds of its reduction domain included."""
+    bounds = tuple(e for v in d.rdom.variables for e in (v.min, v.extent)) if d.rdom else ()
+    return (*d.values, *d.args, d.predicate, *bounds)
+
+
+def callees(f: Function) -> list[Function]:
+    """The Functions called in the definitions of `f` (itself left out), in order of first use."""
+    found: dict[str, Function] = {}
+    roots = [e for d in f.stages() for e in definition_roots(d)]
+    for call in nodes_of(roots, n.Call):
+        if call.call_type is n.CallType.Halide and call.func is not None and call.name != f.name:
+            found.setdefault(call.name, call.func)
+    return list(found.values())
+
+
+def environment(outputs: Sequence[Function]) -> Environment:
+    """The outputs and all Functions they call, by name, producers before consumers (the realization order).
+
+    Raises CompileError for a Function without a definition and for two Functions of one name.
+    """
+    env: Environment = {}
+    stack: list[tuple[Function, Iterable[Function]]] = []
+    entered: set[str] = set()
+
+    def enter(f: Function) -> None:
+        if f.pure is None:
+            raise CompileError(f"Func {f.name} has no definition, but is used or realized; define it: {f.name}[x, ...] = ...")
+        entered.add(f.name)
+        stack.append((f, iter(callees(f))))
+
+    for output in outputs:
+        if output.name not in entered:
+            enter(output)
+        while stack:
+            f, rest = stack[-1]
+            for callee in rest:
+                if callee.name not in entered:
+                    enter(callee)
+                    break
+                if callee.name in env and env[callee.name] is not callee:
+                    raise CompileError(f"Two different Funcs are named {callee.name}")
+            else:
+                env[f.name] = f
+                stack.pop()
+    return env

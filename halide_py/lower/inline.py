@@ -1,0 +1,86 @@
+"""Inline: replace calls of Funcs that are computed inline by their values.
+
+IR before: definitions that call `g(x + 1)`. After: the same with g's value at x + 1, for each g whose compute level is
+inline and which has no updates. Inline Funcs with updates (inline reductions) stay; they are realized around each use.
+Limits: self-calls are never inlined. Source: Lattner-style value numbering makes the result a DAG, so a stencil of
+stencils stays as small as its distinct values.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Mapping, TypeVar
+
+from ..errors import CompileError
+from ..ir import nodes as n
+from ..ir.function import OUTERMOST, Definition, Function
+from ..ir.simplify import simplify
+from ..ir.traverse import Rec, rewrite
+from .environment import Environment
+from .select_guards import guard_selects
+
+N = TypeVar("N", bound=n.Node)
+
+
+def substitute_vars(values: Mapping[str, n.Expr], root: N) -> N:
+    """Replace Vars and RVars by name; a pipeline parameter that happens to share the name is left alone."""
+    if not values:
+        return root
+    bits = 0
+    for name in values:
+        bits |= n.symbol_bit(name)
+
+    def variable(v: n.Variable, rec: Rec) -> n.Expr:
+        return v if v.param is not None else values.get(v.name, v)
+
+    return rewrite(root, {n.Variable: variable}, bits)
+
+
+def is_inlined(f: Function, outputs: set[str]) -> bool:
+    """Whether calls of `f` are replaced by its value."""
+    return f.schedule.compute_level.is_inline() and not f.updates and f.name not in outputs
+
+
+def check_inlined_schedule(f: Function) -> None:
+    """Directives that only make sense with a loop nest of one's own. Raises CompileError naming the first."""
+    assert f.pure is not None
+    for dim in f.pure.schedule.dims:
+        if dim.var != OUTERMOST and dim.for_type is not n.ForType.Serial:
+            verb = {n.ForType.Parallel: "parallel", n.ForType.Vectorized: "vectorized", n.ForType.Unrolled: "unrolled"}[dim.for_type]
+            raise CompileError(
+                f"Func {f.name} is scheduled inline, but its dimension {dim.var} is marked {verb}; give {f.name} a loop nest of its own "
+                f"with compute_root() or compute_at(), or drop the directive ({f.where})")
+    if not f.schedule.store_level.is_inline():
+        raise CompileError(f"Func {f.name} has store_at() or store_root() but is computed inline; call compute_at() or compute_root() too ({f.where})")
+
+
+def inline_functions(env: Environment, outputs: set[str]) -> Environment:
+    """The environment without the inlined Functions; the definitions of the others call only what is left."""
+    bodies: dict[str, Function] = {}
+    kept: Environment = {}
+
+    def call(c: n.Call, rec: Rec) -> n.Expr:
+        new = c.map_children(rec)
+        if c.call_type is not n.CallType.Halide or c.name not in bodies:
+            return new  # type: ignore[no-any-return]
+        callee = bodies[c.name]
+        assert callee.pure is not None
+        args = {name: simplify(a) for name, a in zip(callee.args, new.args)}
+        return substitute_vars(args, callee.pure.values[c.value_index])
+
+    def definition(d: Definition) -> Definition:
+        values, args, predicate = (tuple(guard_selects(rewrite(v, {n.Call: call})) for v in d.values),
+                                   tuple(rewrite(a, {n.Call: call}) for a in d.args), rewrite(d.predicate, {n.Call: call}))
+        if (values, args, predicate) == (d.values, d.args, d.predicate):
+            return d
+        return dataclasses.replace(d, values=values, args=args, predicate=predicate)
+
+    for name, f in env.items():
+        assert f.pure is not None
+        new = dataclasses.replace(f, pure=definition(f.pure), updates=[definition(u) for u in f.updates])
+        if is_inlined(f, outputs):
+            check_inlined_schedule(f)
+            bodies[name] = new
+        else:
+            kept[name] = new
+    return kept

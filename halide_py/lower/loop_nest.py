@@ -1,0 +1,298 @@
+"""Loop nests: what one stage's splits, fuses and loop order say, worked out.
+
+In: a Definition with its StageSchedule. Out: a `StageNest`: the loops outermost first, the lets and guards between them,
+the Provide inside, and each original variable as an expression of loop variables, which is all that bounds inference
+asks for. Source: the tail strategies are those of Halide (src/ApplySplit.cpp, Schedule.h).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Sequence
+
+from ..errors import CompileError
+from ..ir import build as b
+from ..ir import nodes as n
+from ..ir.function import OUTERMOST, Definition, Function, Split, SplitKind, TailStrategy
+from ..ir.interval import Interval, bounds_of_expr
+from ..ir.simplify import simplify
+from ..ir.traverse import free_variables, substitute
+from ..ir.types import INT32
+from .inline import substitute_vars
+
+
+def var(name: str) -> n.Expr:
+    """An int32 Variable."""
+    return n.Variable(INT32, name)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """One loop of a nest."""
+
+    name: str
+    min: n.Expr
+    extent: n.Expr
+    kind: n.ForType
+    partition: n.Partition
+
+
+@dataclass(frozen=True)
+class Container:
+    """A let (`name` set) or a guard between the loops; `depth` is the number of loops around it."""
+
+    name: str
+    value: n.Expr
+    depth: int
+
+    def wrap(self, body: n.Stmt) -> n.Stmt:
+        """`body` inside the let or the guard."""
+        return n.LetStmt(self.name, self.value, body) if self.name else n.IfThenElse(self.value, body)
+
+
+@dataclass
+class StageNest:
+    """Stage `index` of `function` as loops. `variables` maps each pure Var and RVar (unqualified) to its value in terms of loops and lets."""
+
+    function: Function
+    index: int
+    definition: Definition
+    loops: list[Loop]
+    containers: list[Container]
+    provide: n.Provide
+    variables: dict[str, n.Expr]
+    base_variables: tuple[str, ...]
+    guarded: set[str] = field(default_factory=set)
+    covers: dict[str, bool] = field(default_factory=dict)
+
+    @property
+    def prefix(self) -> str:
+        """What this stage's loops and bounds are named after: `f.s0.`."""
+        return f"{self.function.name}.s{self.index}."
+
+    def between(self, depth: int) -> list[Container]:
+        """The lets and guards just inside loop number `depth - 1`, outermost first."""
+        return [c for c in self.containers if c.depth == depth]
+
+    def stmt(self) -> n.Stmt:
+        """The whole nest, with the loop bounds frozen in `f.s0.x.loop_min`, `.loop_max`, `.loop_extent` around it."""
+        body: n.Stmt = self.provide
+        for depth in range(len(self.loops), -1, -1):
+            for c in reversed(self.between(depth)):
+                body = c.wrap(body)
+            if depth:
+                loop = self.loops[depth - 1]
+                body = n.For(loop.name, loop.min, loop.extent, loop.kind, loop.partition, body)
+        lets: list[tuple[str, n.Expr]] = []
+        for v in self.base_variables:
+            p = self.prefix + v
+            lets += [(p + ".loop_min", var(p + ".min")), (p + ".loop_max", var(p + ".max")),
+                     (p + ".loop_extent", b.add(b.sub(var(p + ".max"), var(p + ".min")), b.i32(1)))]
+        return b.let_stmts(lets, body)
+
+    def scope_inside(self, depth: int) -> dict[str, Interval]:
+        """The interval of every loop variable and let inside loop number `depth - 1`, those further out being symbols."""
+        scope: dict[str, Interval] = {}
+        for d in range(depth, len(self.loops) + 1):
+            if d > depth:
+                loop = self.loops[d - 1]
+                low = bounds_of_expr(loop.min, scope)
+                high = bounds_of_expr(b.sub(b.add(loop.min, loop.extent), b.i32(1)), scope)
+                scope[loop.name] = Interval(low.min, high.max)
+                for c in self.between(d):
+                    if c.name:
+                        scope[c.name] = bounds_of_expr(c.value, scope)
+        return scope
+
+    def region(self, depth: int) -> dict[str, Interval]:
+        """The interval each variable covers inside loop number `depth - 1` and the containers just inside it."""
+        scope = self.scope_inside(depth)
+        out: dict[str, Interval] = {}
+        for v, value in self.variables.items():
+            interval = bounds_of_expr(value, scope)
+            if v in self.guarded and interval.max is not None:
+                interval = Interval(interval.min, b.min_(interval.max, var(self.prefix + v + ".loop_max")))
+            out[v] = Interval(interval.min and simplify(interval.min), interval.max and simplify(interval.max))
+        return out
+
+    def covered(self, v: str, low: n.Expr, high: n.Expr) -> tuple[n.Expr, n.Expr]:
+        """The interval of `v` that the loops really compute when low..high is asked for (more only under RoundUp and ShiftInwards)."""
+        if not self.covers.get(v):
+            return low, high
+        interval = self.region(0)[v]
+        assert interval.min is not None and interval.max is not None
+        p = self.prefix + v
+        values = {p + ".loop_min": low, p + ".loop_max": high, p + ".loop_extent": b.add(b.sub(high, low), b.i32(1))}
+        return simplify(substitute(values, interval.min)), simplify(substitute(values, interval.max))
+
+
+def resolve_tails(splits: Sequence[Split], pure_definition: bool) -> list[TailStrategy]:
+    """The tail strategy of each split, Auto replaced by what Halide picks (src/Func.cpp, Stage::split)."""
+    tails: list[TailStrategy] = []
+    shifted: dict[str, n.Expr] = {}  # variables inside the outer part of a ShiftInwards split, with its factor
+    inner: set[str] = set()
+    for s in splits:
+        tail = s.tail
+        if s.kind is not SplitKind.Split:
+            if s.kind is SplitKind.Rename and s.old in shifted:
+                shifted[s.outer] = shifted[s.old]
+            if s.kind is SplitKind.Rename and s.old in inner:
+                inner.add(s.outer)
+            tails.append(tail)
+            continue
+        assert s.factor is not None
+        if tail is TailStrategy.Auto:
+            previous, now = b.as_int(shifted[s.old]) if s.old in shifted else None, b.as_int(s.factor)
+            if s.exact:
+                tail = TailStrategy.GuardWithIf
+            elif not pure_definition:
+                tail = TailStrategy.GuardWithIf if s.old in inner else TailStrategy.RoundUp
+            elif previous is not None and now is not None and previous >= now:
+                tail = TailStrategy.RoundUp
+            else:
+                tail = TailStrategy.ShiftInwards
+        old_factor = shifted.pop(s.old, None)
+        if tail is TailStrategy.ShiftInwards:
+            shifted[s.outer] = s.factor
+        elif old_factor is not None:
+            shifted[s.outer] = shifted[s.inner] = old_factor
+        inner.add(s.inner)
+        tails.append(tail)
+    return tails
+
+
+class _Builder:
+    """Applies the splits of one stage in order."""
+
+    def __init__(self, f: Function, index: int, d: Definition) -> None:
+        self.f, self.d = f, d
+        self.prefix = f"{f.name}.s{index}."
+        self.where = f"Func {f.name}, " + ("pure definition" if index == 0 else f"update {index - 1}")
+        self.bounds: dict[str, tuple[n.Expr, n.Expr, n.Expr]] = {}  # min, max, extent
+        self.multiple: dict[str, int] = {}  # constants known to divide the extent
+        self.lets: list[tuple[str, n.Expr]] = []  # in order of application: the last is outermost
+        self.guards: list[n.Expr] = []
+        self.values: dict[str, n.Expr] = {}
+        self.ancestors: dict[str, set[str]] = {}
+        self.guarded: set[str] = set()
+        self.covers: dict[str, bool] = {}
+
+    def base(self, v: str) -> None:
+        p = self.prefix + v
+        self.bounds[v] = var(p + ".loop_min"), var(p + ".loop_max"), var(p + ".loop_extent")
+        self.values[v] = var(p)
+        self.ancestors[v] = {v}
+
+    def replace(self, values: dict[str, n.Expr]) -> None:
+        self.values = {k: substitute(values, e) for k, e in self.values.items()}
+        self.lets = [(k, substitute(values, e)) for k, e in self.lets]
+        self.guards = [substitute(values, e) for e in self.guards]
+
+    def split(self, s: Split, tail: TailStrategy) -> None:
+        p, factor = self.prefix, s.factor
+        assert factor is not None
+        size = b.as_int(factor)
+        if size is not None and size <= 0:
+            raise CompileError(f"In schedule for {self.where}: can't split {s.old} by {size}; split factors must be strictly positive")
+        old_min, old_max, old_extent = self.bounds[s.old]
+        outer, inner, base_name = var(p + s.outer), var(p + s.inner), f"{p}{s.inner}.base"
+        base = b.add(b.mul(outer, factor), old_min)
+        guard: n.Expr | None = None
+        known = self.multiple.get(s.old)
+        ancestors = self.ancestors[s.old]
+        exact = size == 1 or (known is not None and size is not None and known % size == 0)
+        if not exact:
+            if tail in (TailStrategy.GuardWithIf, TailStrategy.Predicate):
+                guard = b.likely(n.LE(b.add(var(base_name), inner), old_max))
+                self.guarded |= ancestors
+            elif tail is TailStrategy.ShiftInwards:
+                mark = n.Call(INT32, "likely_if_innermost", (base,), n.CallType.PureIntrinsic)
+                base = n.Min(mark, b.add(old_max, b.sub(b.i32(1), factor)))
+                self.covers.update(dict.fromkeys(ancestors, True))
+            elif tail is TailStrategy.RoundUp:
+                self.covers.update(dict.fromkeys(ancestors, True))
+            else:
+                raise CompileError(f"In schedule for {self.where}: tail strategy {tail.name} of the split of {s.old} is not supported yet; "
+                                   "use GuardWithIf, RoundUp or ShiftInwards")
+        self.replace({p + s.old: b.add(var(base_name), inner)})
+        self.lets.append((base_name, base))
+        if guard is not None:
+            self.guards.append(guard)
+        if exact and known is not None and size:
+            self.multiple[s.outer] = known // size
+        else:
+            self.multiple.pop(s.outer, None)
+        if size is not None:
+            self.multiple[s.inner] = size
+        blocks = b.div(b.add(old_extent, b.sub(factor, b.i32(1))), factor)
+        self.bounds[s.outer] = b.i32(0), b.sub(blocks, b.i32(1)), blocks
+        self.bounds[s.inner] = b.i32(0), b.sub(factor, b.i32(1)), factor
+        self.ancestors[s.outer] = self.ancestors[s.inner] = ancestors
+
+    def fuse(self, s: Split) -> None:
+        p = self.prefix
+        fused = var(p + s.old)
+        (inner_min, _, inner_extent), (outer_min, _, outer_extent) = self.bounds[s.inner], self.bounds[s.outer]
+        self.replace({p + s.inner: b.add(b.mod(fused, inner_extent), inner_min), p + s.outer: b.add(b.div(fused, inner_extent), outer_min)})
+        total = b.mul(inner_extent, outer_extent)
+        self.bounds[s.old] = b.i32(0), b.sub(total, b.i32(1)), total
+        self.ancestors[s.old] = self.ancestors[s.inner] | self.ancestors[s.outer]
+        if s.inner in self.multiple or s.outer in self.multiple:
+            self.multiple[s.old] = self.multiple.get(s.inner, 1) * self.multiple.get(s.outer, 1)
+
+    def rename(self, s: Split) -> None:
+        self.replace({self.prefix + s.old: var(self.prefix + s.outer)})
+        self.bounds[s.outer], self.ancestors[s.outer] = self.bounds[s.old], self.ancestors[s.old]
+        if s.old in self.multiple:
+            self.multiple[s.outer] = self.multiple.pop(s.old)
+
+
+def build_nest(f: Function, index: int) -> StageNest:
+    """The loop nest of stage `index` of `f`. Raises CompileError for splits that cannot be honoured."""
+    d = f.stages()[index]
+    builder = _Builder(f, index, d)
+    rvars = [v.name for v in d.schedule.rvars]
+    pure = [a for a in f.args if any(type(e) is n.Variable and e.name == a for e in d.args)]
+    base = (*pure, *rvars)
+    for v in base:
+        builder.base(v)
+    for bound in f.schedule.bounds:
+        extent = b.as_int(bound.extent) if bound.extent is not None else b.as_int(bound.modulus) if bound.modulus is not None else None
+        if extent and bound.var in builder.bounds:
+            builder.multiple[bound.var] = extent
+    for rv in d.schedule.rvars:
+        extent = b.as_int(rv.extent)
+        if extent:
+            builder.multiple[rv.name] = extent
+    for s, tail in zip(d.schedule.splits, resolve_tails(d.schedule.splits, index == 0)):
+        if s.kind is SplitKind.Split:
+            builder.split(s, tail)
+        elif s.kind is SplitKind.Fuse:
+            builder.fuse(s)
+        else:
+            builder.rename(s)
+    p = builder.prefix
+    loops = []
+    for dim in reversed(d.schedule.dims):
+        low, _, extent = builder.bounds.get(dim.var, (b.i32(0), b.i32(0), b.i32(1))) if dim.var == OUTERMOST else builder.bounds[dim.var]
+        loops.append(Loop(p + dim.var, low, extent, dim.for_type, dim.partition))
+    values = builder.values
+    predicate = substitute_vars(values, d.predicate)
+    guards = list(builder.guards)
+    if not b.is_true(predicate):
+        guards.append(b.likely(predicate))
+    provide = n.Provide(f.name, tuple(substitute_vars(values, v) for v in d.values), tuple(substitute_vars(values, a) for a in d.args), b.TRUE)
+    containers = _place([*((name, e) for name, e in reversed(builder.lets)), *(("", g) for g in guards)], [loop.name for loop in loops])
+    return StageNest(f, index, d, loops, containers, provide, values, base, builder.guarded, builder.covers)
+
+
+def _place(items: list[tuple[str, n.Expr]], loops: list[str]) -> list[Container]:
+    """Each let and guard as far out as the loops and lets it uses allow; lets before guards at one depth."""
+    depth_of = {name: i + 1 for i, name in enumerate(loops)}
+    out: list[Container] = []
+    for name, value in items:
+        depth = max((depth_of.get(v, 0) for v in free_variables(value)), default=0)
+        out.append(Container(name, value, depth))
+        if name:
+            depth_of[name] = depth
+    return [c for c in out if c.name] + [c for c in out if not c.name]
