@@ -93,6 +93,7 @@ _intrinsic("return_second", 2, "evaluate both, give the second", pure=False)
 _intrinsic("require", 3, "condition, value, error call: the value, or leave the pipeline with the error's code", pure=False)
 _intrinsic("print", -1, "print the arguments, give the first", pure=False)
 _intrinsic("print_when", -1, "print the arguments after the first if it holds, give the second", pure=False)
+_intrinsic("stringify", -1, "the arguments as text, joined by spaces (a handle to a C string)", pure=False)
 _intrinsic("trace", -1, "report a load, store, realization or stage to the tracer", pure=False)
 _intrinsic("memoize_tag", -1, "the first argument; the others key the memoization cache", pure=False)
 

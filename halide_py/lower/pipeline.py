@@ -1,0 +1,163 @@
+"""The list of passes, in order, with the reason for the order; `lower` runs it.
+
+Environment: `HL_DEBUG=2` prints the IR after each pass that changed it, `HL_DUMP=dir` writes it to `dir/NN-pass.txt`,
+`HL_VERIFY=1` checks types and scopes after each pass.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import Callable, NamedTuple, Sequence
+
+from ..errors import HalideError, InternalError
+from ..ir import nodes as n
+from ..ir.function import Function
+from ..ir.module import ArgumentKind, LoweredArgument, LoweredFunction
+from ..ir.printer import to_text
+from ..ir.simplify import simplify
+from ..ir.target import Target
+from ..ir.traverse import deep_recursion
+from ..ir.verify import verify
+from . import allocation_bounds, bounds_inference, image_checks, parameter_checks, partition_loops, sliding_window, storage_folding
+from . import storage_flattening, tracing, tuples, uniquify, unpack_buffers, unroll, vectorize
+from .bounds_inference import FuncValues, function_values
+from .environment import Environment, environment
+from .inline import inline_functions
+from .schedule_functions import Nests, schedule_functions
+
+Observer = Callable[[str, float, "n.Stmt | None"], None]
+Requirement = tuple[n.Expr, tuple[n.Expr, ...]]
+
+
+@dataclass
+class Context:
+    """What passes may ask for besides the statement."""
+
+    outputs: Sequence[Function]
+    args: tuple[LoweredArgument, ...]
+    target: Target
+    requirements: Sequence[Requirement]
+    env: Environment = field(default_factory=dict)
+    nests: Nests = field(default_factory=Nests)
+    values: FuncValues = field(default_factory=dict)
+
+    @property
+    def output_names(self) -> dict[str, Function]:
+        """The output Functions as lowered (inlined definitions), by name."""
+        return {f.name: self.env[f.name] for f in self.outputs}
+
+
+class Pass(NamedTuple):
+    """One step: its name, what it does, and the node kinds that must be gone afterwards."""
+
+    name: str
+    run: Callable[[n.Stmt, Context], n.Stmt]
+    removes: tuple[type[n.Node], ...] = ()
+
+
+PASSES: tuple[Pass, ...] = (
+    # Region symbols must be defined before anything can ask how much of an image is touched.
+    Pass("bounds_inference", lambda s, c: bounds_inference.bounds_inference(s, c.nests, c.output_names, c.values)),
+    # Sees the regions before sliding shrinks them: what the whole pipeline reads does not depend on sliding.
+    Pass("image_checks", lambda s, c: image_checks.add_image_checks(s, c.outputs, c.args, c.values)),
+    # Needs regions as lets around each production.
+    Pass("sliding_window", lambda s, c: sliding_window.sliding_window(s, c.env)),
+    # After sliding: boxes follow from what is really computed.
+    Pass("allocation_bounds", lambda s, c: allocation_bounds.allocation_bounds(s, c.env, c.values)),
+    # From here on each name is bound once, so simplification and memoising across scopes are right.
+    Pass("uniquify", lambda s, c: uniquify.uniquify(s)),
+    Pass("simplify", lambda s, c: simplify(s)),
+    # Wants simple bounds in terms of loop variables, and still sees coordinates.
+    Pass("storage_folding", lambda s, c: storage_folding.storage_folding(s, c.env)),
+    # Reports coordinates and tuples, so before both are flattened.
+    Pass("tracing", lambda s, c: tracing.inject_tracing(s, c.env, c.output_names, c.args)),
+    Pass("tuples", lambda s, c: tuples.split_tuples(s, c.env)),
+    Pass("storage_flattening", lambda s, c: storage_flattening.storage_flattening(s, c.env, c.outputs, c.args), (n.Realize, n.Provide)),
+    Pass("parameter_checks", lambda s, c: parameter_checks.add_parameter_checks(s, c.args, c.requirements)),
+    Pass("unpack_buffers", lambda s, c: unpack_buffers.unpack_buffers(s, c.args)),
+    # Flat indices become linear forms, which is what makes ramps dense below.
+    Pass("simplify_flat", lambda s, c: simplify(s)),
+    # Before vectorizing: the guards of the steady state are still scalar conditions on loop variables.
+    Pass("vectorize", lambda s, c: vectorize.vectorize(s)),
+    Pass("unroll", lambda s, c: unroll.unroll(s)),
+    Pass("simplify_vectors", lambda s, c: simplify(s)),
+    Pass("partition_loops", lambda s, c: partition_loops.partition_loops(s)),
+    Pass("uniquify_copies", lambda s, c: uniquify.uniquify(s)),
+    Pass("simplify_last", lambda s, c: simplify(s)),
+)
+
+
+def with_outputs(outputs: Sequence[Function], args: Sequence[LoweredArgument]) -> tuple[LoweredArgument, ...]:
+    """The arguments of the compiled function: the inputs as given, then one buffer for each element of each output."""
+    out = list(args)
+    for f in outputs:
+        for i, t in enumerate(f.types):
+            param = f.output_params[i] if i < len(f.output_params) else None
+            out.append(LoweredArgument(f.buffer_name(i), ArgumentKind.OutputBuffer, t, len(f.args), param))
+    return tuple(out)
+
+
+def run_passes(s: n.Stmt, context: Context, observe: Observer) -> n.Stmt:
+    """Apply PASSES in order; each is timed, watched and held to what it promises to remove."""
+    for p in PASSES:
+        start = time.perf_counter()
+        try:
+            new = p.run(s, context)
+        except (HalideError, KeyboardInterrupt):
+            raise
+        except (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError) as e:
+            raise InternalError(f"halide_py failed in pass {p.name} ({type(e).__name__}: {e}); please report this with the program; "
+                                "HL_DUMP=dir writes the IR after each pass") from e
+        left = [kind.__name__ for kind in p.removes if kind.bit & new.mask]
+        if left:
+            raise InternalError(f"pass {p.name} left {', '.join(left)} behind")
+        observe(p.name, time.perf_counter() - start, None if new is s else new)
+        s = new
+    return s
+
+
+def _watcher(observer: Observer | None, context: Context) -> Observer:
+    """The observer that does what the HL_ variables ask, then calls the caller's."""
+    dump, debug, checked = os.environ.get("HL_DUMP"), os.environ.get("HL_DEBUG", "0"), os.environ.get("HL_VERIFY") == "1"
+    number = 0
+
+    def watch(name: str, seconds: float, changed: n.Stmt | None) -> None:
+        nonlocal number
+        if observer is not None:
+            observer(name, seconds, changed)
+        if changed is None:
+            return
+        if checked:
+            verify(changed, context.args, name)
+        if dump:
+            os.makedirs(dump, exist_ok=True)
+            with open(os.path.join(dump, f"{number:02d}-{name}.txt"), "w", encoding="utf-8") as file:
+                file.write(to_text(changed))
+        if debug >= "2":
+            print(f"---- after {name}\n{to_text(changed)}", file=sys.stderr)
+        number += 1
+
+    return watch
+
+
+def lower(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: str, target: Target,
+          requirements: Sequence[Requirement] = (), observer: Observer | None = None) -> LoweredFunction:
+    """Lower a pipeline to loop IR.
+
+    `args` are the inputs in call order; the outputs are appended. `requirements` are conditions with the Exprs of their messages, checked first
+    at run time. Raises CompileError for definitions and schedules that cannot be honoured.
+    """
+    context = Context(outputs, with_outputs(outputs, args), target, requirements)
+    watch = _watcher(observer, context)
+    with deep_recursion():
+        start = time.perf_counter()
+        names = {f.name for f in outputs}
+        context.env = inline_functions(environment(outputs), names)
+        s, context.nests = schedule_functions(context.env, names)
+        context.values = function_values(context.env)
+        watch("schedule_functions", time.perf_counter() - start, s)
+        body = run_passes(s, context, watch)
+    return LoweredFunction(name, context.args, body, name)
