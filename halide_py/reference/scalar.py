@@ -28,6 +28,8 @@ _FAST = {"fast_exp": "exp", "fast_log": "log", "fast_pow": "pow", "fast_sin": "s
 def fit(value: Value, t: Type) -> Value:
     """A Python number brought into the scalar type `t`: integers wrap, floats round."""
     if t.is_float():
+        if isinstance(value, int) and abs(value) >> 53 and t.bits() == 32:
+            return float(np.array(value).astype(np.float32))  # one rounding, not first to double
         return round_float(float(value), t)
     return value if t.is_handle() else wrap(int(value), t)
 
@@ -255,15 +257,21 @@ def intrinsic(name: str, t: Type, args: tuple[Type, ...]) -> Operation:
     return lambda *values: fit(exact(*values), t)
 
 
+def math_ufunc(name: str) -> np.ufunc | None:
+    """The NumPy function that computes a built-in math function in double; None if there is none of that name."""
+    name = _FAST.get(name, name)
+    function = getattr(np, _NUMPY_MATH.get(name, name), None)
+    return function if isinstance(function, np.ufunc) else None
+
+
 def math_function(name: str, t: Type) -> Operation | None:
     """A built-in math function at scalar type `t`, computed in double and rounded once; None if the name is not one."""
     if name in ("fast_inverse", "fast_inverse_sqrt"):
         return lambda a: round_float(_float_div(1.0, a if name == "fast_inverse" else math.sqrt(a)), t)
-    name = _FAST.get(name, name)
     if name == "erf":
         return lambda a: round_float(math.erf(a), t)
-    function = getattr(np, _NUMPY_MATH.get(name, name), None)
-    if not isinstance(function, np.ufunc):
+    function = math_ufunc(name)
+    if function is None:
         return None
 
     def apply(*values: float) -> float:

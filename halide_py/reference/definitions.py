@@ -1,0 +1,79 @@
+"""Boxes of coordinates, and what the algorithm interpreter asks of definitions before it evaluates them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+
+from ..ir import nodes as n
+from ..ir.build import FALSE, TRUE, and_, not_, or_
+from ..ir.function import Definition
+from ..ir.traverse import nodes_of
+from .arrays import Array
+
+Box = tuple[tuple[int, int], ...]  # (min, max) of each dimension, inclusive
+
+
+def union(a: Box | None, b: Box) -> Box:
+    """The smallest box around two; one with an empty dimension counts for nothing."""
+    if a is None or any(low > high for low, high in a):
+        return b
+    if any(low > high for low, high in b):
+        return a
+    return tuple((min(p[0], q[0]), max(p[1], q[1])) for p, q in zip(a, b))
+
+
+def covers(a: Box, b: Box) -> bool:
+    return all(low > high for low, high in b) or all(p[0] <= q[0] and q[1] <= p[1] for p, q in zip(a, b))
+
+
+def shape_of(box: Box) -> tuple[int, ...]:
+    return tuple(max(high - low + 1, 0) for low, high in box)
+
+
+def has_data(e: n.Expr) -> bool:
+    """Whether a value of a Func or image enters `e`."""
+    return any(c.call_type in (n.CallType.Halide, n.CallType.Image) for c in nodes_of(e, n.Call))
+
+
+def index_box(index: Sequence[Array], active: Array) -> Box | None:
+    """The box around the coordinates at the points that count; None if there are none."""
+    if not active.any():
+        return None
+    chosen = [np.broadcast_to(i, np.broadcast_shapes(i.shape, active.shape))[np.broadcast_to(active, np.broadcast_shapes(i.shape, active.shape))]
+              for i in index]
+    return tuple((int(c.min()), int(c.max())) for c in chosen)
+
+
+def defined_where(e: n.Expr) -> n.Expr:
+    """The condition under which a value has no `undef` in it."""
+    if type(e) is n.Call and e.name == "undef":
+        return FALSE
+    if type(e) is n.Select:
+        a, b = defined_where(e.true_value), defined_where(e.false_value)
+        chosen = TRUE if a is TRUE and b is TRUE else or_(and_(e.condition, a), and_(not_(e.condition), b))
+        return and_(defined_where(e.condition), chosen)
+    out: n.Expr = TRUE
+    if e.mask & n.Call.bit:
+        for child in e.children():
+            out = and_(out, defined_where(child))
+    return out
+
+
+def _variant(e: n.Expr, k: int) -> n.Expr:
+    """`e` with its k-th alternative in place of each gather or scatter."""
+    if not e.mask & n.Call.bit:
+        return e
+    if type(e) is n.Call and e.name in ("gather", "scatter"):
+        return _variant(e.args[k], k)
+    return cast(n.Expr, e.map_children(lambda child: _variant(child, k)))
+
+
+def variants(d: Definition) -> list[tuple[tuple[n.Expr, ...], tuple[n.Expr, ...]]]:
+    """The (args, values) of a definition: one, or one per alternative of its scatter."""
+    found = [c for c in nodes_of((*d.args, *d.values), n.Call) if c.name in ("gather", "scatter")]
+    if not found:
+        return [(d.args, d.values)]
+    return [(tuple(_variant(a, k) for a in d.args), tuple(_variant(v, k) for v in d.values)) for k in range(len(found[0].args))]
