@@ -1,0 +1,143 @@
+"""The state of one simplification: memo, facts about names, and dispatch to the handlers of each kind of expression.
+
+Works bottom-up, once per distinct node and set of facts. Facts: constant ranges and symbolic limits of variables, the values
+of lets, conditions known to hold. Facts about a name that is bound here for the first time cannot concern what was simplified
+before; where they can (conditions, a name bound twice), a new memo layer holds the nodes that mention the names concerned.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .. import nodes as n
+from ..build import as_int
+from . import linear
+from .prover import lower_limit
+from .ranges import Range, UNKNOWN, intersect, range_of
+
+if TYPE_CHECKING:
+    from ..interval import Interval
+
+Handler = Callable[["Simplifier", Any], n.Expr]
+HANDLERS: dict[type[n.Node], Handler] = {}
+_ALL = -1
+
+
+def handles(*kinds: type[n.Node]) -> Callable[[Handler], Handler]:
+    """Register a function as the handler of expression kinds."""
+    def register(f: Handler) -> Handler:
+        for kind in kinds:
+            HANDLERS[kind] = f
+        return f
+    return register
+
+
+class Simplifier:
+    """What is known while one Expr or Stmt is simplified. `bounds` gives limits of free variables."""
+
+    def __init__(self, bounds: Mapping[str, Interval] | None = None) -> None:
+        self.memo: dict[n.Expr, n.Expr] = {}
+        self.ranges: dict[n.Expr, Range] = {}
+        self.bits = _ALL  # the present layer holds the nodes whose symbols meet these bits
+        self.layers: list[tuple[int, dict[n.Expr, n.Expr], dict[n.Expr, Range]]] = [(_ALL, self.memo, self.ranges)]
+        self.known: dict[str, Range] = {}
+        self.limits: dict[str, tuple[n.Expr | None, n.Expr | None]] = {}
+        self.order: dict[str, int] = {}  # when a name was bound: inner names later
+        self.values: dict[str, n.Expr] = {}  # lets that are substituted
+        self.depends: dict[str, int] = {}  # symbols of what defines or limits a name
+        self.truths: dict[n.Expr, bool] = {}  # conditions known to hold, or not
+        self.facts: list[tuple[linear.Terms, int]] = []  # linear forms known to be >= 0
+        self.uses: dict[str, int] = {}  # of let names, in the tree being simplified
+        self.kept: dict[str, n.Expr] = {}  # simplified values of the lets that stay
+        self.big: set[n.Expr] = set()  # sums of many terms, taken as terms when met again
+        self.budget = 0
+        for name, interval in (bounds or {}).items():
+            self.limit(name, interval.min, interval.max)
+
+    # ---- memo
+
+    def expr(self, e: n.Expr) -> n.Expr:
+        """`e` simplified."""
+        memo = self.memo if e.symbols & self.bits else self._layer(e)[1]
+        new = memo.get(e)
+        if new is None:
+            handler = HANDLERS.get(type(e))
+            new = handler(self, e) if handler is not None else e.map_children(self.expr)
+            memo[e] = new
+            memo.setdefault(new, new)
+        return new
+
+    def range(self, e: n.Expr) -> Range:
+        """The constant range of `e`."""
+        memo = self.ranges if e.symbols & self.bits else self._layer(e)[2]
+        found = memo.get(e)
+        if found is None:
+            memo[e] = found = range_of(self, e)
+        return found
+
+    def _layer(self, e: n.Expr) -> tuple[int, dict[n.Expr, n.Expr], dict[n.Expr, Range]]:
+        for layer in reversed(self.layers):
+            if layer[0] & e.symbols:
+                return layer
+        return self.layers[0]
+
+    @contextlib.contextmanager
+    def layer(self, bits: int) -> Iterator[None]:
+        """Nodes that mention a name in `bits`, or one defined by such names, are simplified afresh inside."""
+        for name, symbols in self.depends.items():  # in the order of binding: definitions come first
+            if symbols & bits:
+                bits |= n.symbol_bit(name)
+        self.bits, self.memo, self.ranges = bits, {}, {}
+        self.layers.append((bits, self.memo, self.ranges))
+        try:
+            yield
+        finally:
+            self.layers.pop()
+            self.bits, self.memo, self.ranges = self.layers[-1]
+
+    # ---- facts
+
+    def known_range(self, name: str) -> Range | None:
+        """The constant range of a variable."""
+        return self.known.get(name)
+
+    def note_range(self, name: str, r: Range) -> None:
+        """Record the constant range of a variable; once recorded it stays."""
+        if r is not UNKNOWN:
+            self.known[name] = r
+
+    def limit(self, name: str, low: n.Expr | None, high: n.Expr | None) -> None:
+        """Record that a variable lies between two expressions, inclusive."""
+        self.bind(name, (0 if low is None else low.symbols) | (0 if high is None else high.symbols))
+        self.limits[name] = (low, high)
+        r = (None if low is None else self.range(low)[0], None if high is None else self.range(high)[1])
+        self.note_range(name, intersect(self.known.get(name, UNKNOWN), r))
+
+    def bind(self, name: str, symbols: int) -> None:
+        """Record that a name is bound here, to something that mentions `symbols`."""
+        self.order[name] = len(self.order)
+        self.depends.pop(name, None)
+        self.depends[name] = symbols
+
+    def is_bound(self, name: str) -> bool:
+        """Whether facts about a name were recorded before: what mentions it may be memoised."""
+        return name in self.order
+
+    def least(self, terms: linear.Terms, constant: int, budget: int = 12) -> int | None:
+        """A number that a linear form over int32 or int64 is never below."""
+        return lower_limit(self, terms, constant, budget)
+
+    def decide(self, a: n.Expr, b: n.Expr, budget: int = 12) -> bool | None:
+        """True if a <= b always, False if a > b always (signed, not overflowing), None if neither is found."""
+        terms, constant = linear.difference(b, a)
+        low = self.least(terms, constant, budget)
+        if low is not None and low >= 0:
+            return True
+        low = self.least({e: -c for e, c in terms.items()}, -constant - 1, budget)
+        return False if low is not None and low >= 0 else None
+
+    def constant(self, e: n.Expr) -> int | None:
+        """The integer that a simplified `e` is."""
+        return as_int(e)
