@@ -1,0 +1,324 @@
+"""Boxes: the region of each Func and image that a statement reads or writes, one interval a dimension.
+
+Walks a statement with the intervals of its loop variables and lets, and unites the intervals of the coordinates of every Call
+(Halide, Image) and Provide. Conditions of IfThenElse and `if_then_else` are believed: in the branch, a linear condition
+limits the variables in it and the linear form it speaks of. Conditions of Select are not. Source: Halide's src/Bounds.cpp
+(boxes_touched).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from . import nodes as n
+from .build import as_int, const, is_true
+from .interval import Bounds, FuncValues, Interval
+from .simplify import linear, simplify
+from .simplify.calls import reads_memory
+from .simplify.logic import negation
+from .traverse import deep_recursion
+
+
+@dataclass
+class Box:
+    """An interval a dimension; `used` is the condition under which the box is touched at all, None for always."""
+
+    intervals: list[Interval] = field(default_factory=list)
+    used: n.Expr | None = None
+
+    def __len__(self) -> int:
+        return len(self.intervals)
+
+    def __getitem__(self, d: int) -> Interval:
+        return self.intervals[d]
+
+    def is_bounded(self) -> bool:
+        """Whether every dimension is limited on both sides."""
+        return all(i.is_bounded() for i in self.intervals)
+
+
+def merge_boxes(a: Box, b: Box) -> Box:
+    """The smallest box that holds both; touched if either is. Neither is changed."""
+    used = None if a.used is None or b.used is None else a.used if a.used is b.used else simplify(n.Or(a.used, b.used))
+    return Box([x.union(y) for x, y in zip(a.intervals, b.intervals)], used)
+
+
+def boxes_required(node: n.Node, scope: Mapping[str, Interval], func_values: FuncValues = {}) -> dict[str, Box]:  # noqa: B006 (never written)
+    """What `node` reads of each Func and image, while variables range over `scope`."""
+    return _boxes(node, scope, func_values, reads=True, writes=False)
+
+
+def boxes_provided(node: n.Node, scope: Mapping[str, Interval], func_values: FuncValues = {}) -> dict[str, Box]:  # noqa: B006 (never written)
+    """What `node` writes of each Func."""
+    return _boxes(node, scope, func_values, reads=False, writes=True)
+
+
+def boxes_touched(node: n.Node, scope: Mapping[str, Interval], func_values: FuncValues = {}) -> dict[str, Box]:  # noqa: B006 (never written)
+    """What `node` reads or writes of each Func and image."""
+    return _boxes(node, scope, func_values, reads=True, writes=True)
+
+
+def _boxes(node: n.Node, scope: Mapping[str, Interval], func_values: FuncValues, reads: bool, writes: bool) -> dict[str, Box]:
+    walk = _Walk(scope, func_values, reads, writes)
+    with deep_recursion():
+        if isinstance(node, n.Expr):
+            walk.expr(node)
+        else:
+            walk.stmt(node)
+    return walk.finish()
+
+
+class _Dimension:
+    """The distinct ends seen in one dimension; united once at the end."""
+
+    __slots__ = ("mins", "maxs", "open_min", "open_max")
+
+    def __init__(self) -> None:
+        self.mins: dict[n.Expr, None] = {}
+        self.maxs: dict[n.Expr, None] = {}
+        self.open_min = self.open_max = False
+
+    def add(self, i: Interval) -> None:
+        """Include an interval."""
+        if i.min is None:
+            self.open_min = True
+        else:
+            self.mins[i.min] = None
+        if i.max is None:
+            self.open_max = True
+        else:
+            self.maxs[i.max] = None
+
+    def interval(self, b: Bounds) -> Interval:
+        """The union."""
+        return Interval(None if self.open_min else _fold(b, n.Min, self.mins), None if self.open_max else _fold(b, n.Max, self.maxs))
+
+
+def _fold(b: Bounds, kind: type[n.Min] | type[n.Max], ends: Iterable[n.Expr]) -> n.Expr:
+    out: n.Expr | None = None
+    for e in ends:
+        out = e if out is None else kind(out, e)
+    assert out is not None
+    return b.simple(out)
+
+
+_TOUCHING = n.Call.bit | n.Provide.bit
+
+
+class _Walk:
+    def __init__(self, scope: Mapping[str, Interval], func_values: FuncValues, reads: bool, writes: bool) -> None:
+        self.bounds = Bounds(scope, func_values)
+        self.func_values = func_values
+        self.reads, self.writes = reads, writes
+        self.seen: set[n.Expr] = set()
+        self.found: dict[str, list[_Dimension]] = {}
+        self.used: dict[str, list[n.Expr] | None] = {}
+        self.conditions: list[n.Expr] = []  # of enclosing branches, free of scope variables
+
+    def finish(self) -> dict[str, Box]:
+        """The boxes found."""
+        out: dict[str, Box] = {}
+        for name, dims in self.found.items():
+            conditions = self.used[name]
+            used = None
+            for c in conditions or ():
+                used = c if used is None else n.Or(used, c)
+            used = None if used is None else simplify(used)
+            out[name] = Box([d.interval(self.bounds) for d in dims], None if used is None or is_true(used) else used)
+        return out
+
+    def touch(self, name: str, args: Iterable[n.Expr]) -> None:
+        """Include a point of a Func or image."""
+        intervals = [self.bounds.of(a) for a in args]
+        dims = self.found.get(name)
+        if dims is None:
+            dims = self.found[name] = [_Dimension() for _ in intervals]
+            self.used[name] = []
+        for d, i in zip(dims, intervals):
+            d.add(i)
+        conditions = self.used[name]
+        if not self.conditions:
+            self.used[name] = None
+        elif conditions is not None:
+            here = self.conditions[0]
+            for c in self.conditions[1:]:
+                here = n.And(here, c)
+            if here not in conditions:
+                conditions.append(here)
+
+    # ---- expressions
+
+    def expr(self, e: n.Expr) -> None:
+        """Visit the calls in `e`."""
+        if not e.mask & n.Call.bit or not self.reads or e in self.seen:
+            return
+        self.seen.add(e)
+        if type(e) is n.Let:
+            self.expr(e.value)
+            self.let(e.name, e.value)
+            self.expr(e.body)
+            return
+        if type(e) is n.Call:
+            if e.name == "if_then_else" and e.call_type is n.CallType.PureIntrinsic:
+                self.choice(e)
+                return
+            if e.call_type is n.CallType.Halide or e.call_type is n.CallType.Image:
+                self.touch(e.name, e.args)
+        for k in e.children():
+            self.expr(k)
+
+    def choice(self, e: n.Call) -> None:
+        """if_then_else: each value is read only where its condition holds and none before does."""
+        entered: list[_Branch] = []
+        for i in range(0, len(e.args) - 1, 2):
+            self.expr(e.args[i])
+            condition = self.bounds.simple(e.args[i])
+            with _Branch(self, condition, True):
+                self.expr(e.args[i + 1])
+            entered.append(_Branch(self, condition, False))
+            entered[-1].__enter__()
+        if len(e.args) % 2:
+            self.expr(e.args[-1])
+        for branch in reversed(entered):
+            branch.__exit__(None, None, None)
+
+    # ---- statements
+
+    def let(self, name: str, value: n.Expr) -> None:
+        """A let: its name ranges over what its value does; the result must not mention it."""
+        self.bounds.bind(name, self.bounds.of(value))
+
+    def stmt(self, s: n.Stmt) -> None:
+        """Visit everything in `s`."""
+        while type(s) is n.LetStmt:
+            self.expr(s.value)
+            self.let(s.name, s.value)
+            s = s.body
+        if not s.mask & _TOUCHING:
+            return
+        if type(s) is n.For:
+            self.expr(s.min)
+            self.expr(s.extent)
+            b = self.bounds
+            low = b.of(s.min)
+            high = b.of(n.Sub(n.Add(s.min, s.extent), const(s.extent.type, 1)))
+            b.bind(s.name, Interval(low.min, high.max))
+            self.stmt(s.body)
+        elif type(s) is n.IfThenElse:
+            self.expr(s.condition)
+            condition = self.bounds.simple(s.condition)
+            with _Branch(self, condition, True):
+                self.stmt(s.then_case)
+            if s.else_case is not None:
+                with _Branch(self, condition, False):
+                    self.stmt(s.else_case)
+        elif type(s) is n.Provide:
+            self.provide(s)
+        else:
+            for k in s.children():
+                if isinstance(k, n.Stmt):
+                    self.stmt(k)
+                else:
+                    self.expr(k)
+
+    def provide(self, s: n.Provide) -> None:
+        """A Provide, as under a condition if it has a predicate."""
+        self.expr(s.predicate)
+        with _Branch(self, self.bounds.simple(s.predicate), True):
+            for e in (*s.values, *s.args):
+                self.expr(e)
+            if self.writes:
+                self.touch(s.name, s.args)
+
+
+class _Branch:
+    """What is visited inside is visited under a simplified condition."""
+
+    def __init__(self, walk: _Walk, condition: n.Expr, holds: bool) -> None:
+        self.walk, self.condition, self.holds = walk, condition, holds
+        self.active = not is_true(condition) or not holds
+
+    def __enter__(self) -> None:
+        walk = self.walk
+        if not self.active:
+            return
+        self.saved = walk.bounds, walk.seen, walk.conditions
+        outer = walk.bounds
+        walk.bounds = inner = Bounds(outer.scope, outer.func_values)
+        inner.limits = list(outer.limits)
+        walk.seen = set()
+        walk.conditions = list(walk.conditions)
+        for c in _conjuncts(self.condition, self.holds):
+            _limit(inner, c)
+            if not c.symbols & outer.bits and not reads_memory(c):
+                walk.conditions.append(c)
+
+    def __exit__(self, *_: object) -> None:
+        if self.active:
+            self.walk.bounds, self.walk.seen, self.walk.conditions = self.saved
+
+
+def _conjuncts(e: n.Expr, holds: bool) -> list[n.Expr]:
+    """Conditions that all hold where `e` does (or does not)."""
+    out: list[n.Expr] = []
+    stack = [(e, holds)]
+    while stack:
+        c, h = stack.pop()
+        if type(c) is n.Call and c.name in ("likely", "likely_if_innermost"):
+            stack.append((c.args[0], h))
+        elif type(c) is (n.And if h else n.Or):
+            stack += [(c.b, h), (c.a, h)]  # type: ignore[attr-defined]
+        elif type(c) is n.Not:
+            stack.append((c.a, not h))
+        elif type(c) is n.Broadcast:
+            stack.append((c.value, h))
+        elif c.type.is_scalar():
+            out.append(c if h else negation(c) or n.Not(c))
+    return out
+
+
+def _limit(b: Bounds, c: n.Expr) -> None:
+    """Narrow the scope by a comparison of integers that do not overflow."""
+    if type(c) not in (n.LT, n.LE, n.EQ) or not c.a.type.overflow_is_undefined():  # type: ignore[attr-defined]
+        return
+    terms, k = linear.difference(c.b, c.a)  # type: ignore[attr-defined]
+    if type(c) is n.LT:
+        k -= 1
+    _at_least(b, terms, k)
+    if type(c) is n.EQ:
+        _at_least(b, {e: -w for e, w in terms.items()}, -k)
+
+
+def _at_least(b: Bounds, terms: linear.Terms, k: int) -> None:
+    """terms + k >= 0: a limit of the part made of scope variables, and of each of them alone."""
+    varying = {e: w for e, w in terms.items() if e.symbols & b.bits and not b.bounds(e).is_point()}
+    if not varying:
+        return
+    rest = {e: w for e, w in terms.items() if e not in varying}
+    t = next(iter(terms)).type
+    fixed = b.sum_of(next(iter(terms)), rest, k)
+    if fixed.max is not None:  # varying >= -fixed
+        low = b.simple(n.Sub(const(t, 0), fixed.max))
+        b.limits.append((varying, low, None))
+    for e, w in varying.items():
+        if type(e) is not n.Variable or e.name not in b.scope:
+            continue
+        others = b.sum_of(e, {x: c for x, c in terms.items() if x is not e}, k)
+        if others.max is None:
+            continue
+        if w > 0:  # e >= -others / w, rounded up
+            b.narrow(e.name, Interval(b.simple(n.Sub(const(t, 0), n.Div(others.max, const(t, w)))), None))
+        else:
+            b.narrow(e.name, Interval(None, b.simple(n.Div(others.max, const(t, -w)))))
+
+
+def constant_extent(i: Interval) -> int | None:
+    """The number of values in an interval, where that is a constant."""
+    if i.min is None or i.max is None:
+        return None
+    size = as_int(simplify(n.Sub(i.max, i.min)))
+    return None if size is None else max(size + 1, 0)
+
+
+__all__ = ["Box", "boxes_provided", "boxes_required", "boxes_touched", "constant_extent", "merge_boxes"]
