@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from .build import i32
 from .nodes import Expr, MemoryType
 from .types import Type
 
 
 @dataclass(eq=False)
 class DimConstraint:
-    """What the user promised about one dimension of a buffer: None where nothing was said; the estimates are for autoschedulers."""
+    """What is promised about one dimension of a buffer, None where nothing is; the estimates are for autoschedulers. Dimension 0 is dense
+    (stride 1) unless the user lifts that."""
 
     min: Expr | None = None
     extent: Expr | None = None
@@ -45,4 +47,4 @@ class Parameter:
 
     def __post_init__(self) -> None:
         if self.is_buffer and not self.dims:
-            self.dims = [DimConstraint() for _ in range(self.dimensions)]
+            self.dims = [DimConstraint(stride=i32(1) if d == 0 else None) for d in range(self.dimensions)]
