@@ -1,0 +1,28 @@
+/* hl_internal.h: what the runtime's own files share. */
+#ifndef HL_INTERNAL_H
+#define HL_INTERNAL_H
+
+#include "hl_runtime.h"
+
+/* A program linked with the static library may define these functions itself instead of setting a hook. */
+#define HL_OVERRIDABLE __attribute__((weak))
+
+/* Report a failure with a printf-style message. */
+void hl_error_format(void *user_context, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Make a message the calling thread's last error, without telling the handler. */
+void hl_set_last_error(const char *message);
+
+/* `uint8`, `float32x4`, ... written to `text` of at least 32 bytes; gives `text`. */
+const char *hl_type_name(char *text, struct halide_type_t type);
+
+double hl_float16_value(uint16_t bits);
+double hl_bfloat16_value(uint16_t bits);
+
+/* What the one pthread_atfork handler calls around fork(). */
+void hl_memory_before_fork(void);
+void hl_memory_after_fork(void);
+void hl_trace_before_fork(void);
+void hl_trace_after_fork(void);
+
+#endif
