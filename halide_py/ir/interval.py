@@ -240,6 +240,7 @@ def _arithmetic(b: Bounds, e: Any) -> Interval:
         return _limited(b, i, terms, constant) if b.limits else i
     x, y = b.bounds(e.a), b.bounds(e.b)
     kind = type(e)
+    exact = _exact_range(kind, b.range(x), b.range(y))
     if kind is n.Mul:
         out = _product(b, x, y)
     else:
@@ -249,18 +250,17 @@ def _arithmetic(b: Bounds, e: Any) -> Interval:
                        None if x.max is None or y.max is None else b.simple(kind(x.max, y.max)))
     if not t.is_int_or_uint() or t.overflow_is_undefined():
         return out
-    exact = _exact_range(kind, b.range(x), b.range(y))
     return out if None not in exact and fit(exact, t) == exact else type_interval(t)
 
 
 def _exact_range(kind: type[n.Node], x: Range, y: Range) -> Range:
-    """The range over the unbounded integers. For Sub, `y` has its ends swapped already."""
+    """The range over the unbounded integers."""
     if kind is n.Add:
         return add_ranges(x, y)
     if None in x or None in y:
         return UNKNOWN
     if kind is n.Sub:
-        return add_ranges(x, scale_range((y[1], y[0]), -1)) if y[0] >= y[1] else add_ranges(x, scale_range(y, -1))  # type: ignore[operator]
+        return add_ranges(x, scale_range(y, -1))
     corners = [p * q for p in x for q in y]  # type: ignore[operator]
     return min(corners), max(corners)
 
@@ -344,6 +344,8 @@ def _mod(b: Bounds, e: n.Mod) -> Interval:
     if y.is_bounded():
         low = b.range(y)[0]
         size: n.Expr = y.max  # type: ignore[assignment]
+        if t.is_int() and t.bits() < 32 and (low is None or low == t.min_value()):
+            return Interval(zero, x.max if b.nonnegative(x) and x.max is not None else const(t, t.max_value()))  # -min wraps
         if low is None or low < 0:
             size = n.Max(n.Max(size, n.Sub(zero, y.min)), one)  # type: ignore[arg-type]
         elif low == 0:
@@ -383,6 +385,8 @@ def _cast(b: Bounds, e: n.Cast) -> Interval:
     x = b.bounds(e.value)
     if t.is_handle() or source.is_handle() or t.is_bool():
         return type_interval(t)
+    if t.overflow_is_undefined():  # a limit that does not fit says nothing
+        x = Interval(*(None if isinstance(v := None if p is None else as_const(p), int) and not t.can_represent_value(v) else p for p in (x.min, x.max)))
     if t.overflow_is_undefined() or t.is_float() or t.can_represent(source):
         return b.monotone(x, lambda p: n.Cast(t, p))
     low, high = (as_const(p) if p is not None else None for p in (x.min, x.max)) if source.is_float() else b.range(x)
