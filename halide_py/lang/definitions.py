@@ -93,7 +93,7 @@ def _define_pure(f: Function, places: Sequence[Any], values: tuple[n.Expr, ...])
     where = user_location()
     if has_placeholder(places):
         places = expand_placeholder(places, implicit_count(values))
-    elif implicit_count(values):
+    elif implicit_count(values) > sum(isinstance(p, Var) and p.is_implicit() for p in places):
         raise CompileError(f"Func {f.name} uses implicit dimensions (_) on the right, but not on the left, of its definition ({where})")
     names: list[str] = []
     for i, p in enumerate(places):
