@@ -19,7 +19,14 @@
 #endif
 #endif
 
-enum { ALIGNMENT = 64, SMALLEST_LOG2 = 8, STEPS = 4, CLASSES = 4 * (33 - SMALLEST_LOG2), UNCACHED = CLASSES };
+enum {
+    ALIGNMENT = 64,
+    SMALLEST_LOG2 = 8,
+    LARGEST_LOG2 = 31, /* blocks of 2 GiB and more are not kept */
+    STEPS = 4,
+    CLASSES = STEPS * (LARGEST_LOG2 - SMALLEST_LOG2) + 1,
+    UNCACHED = CLASSES
+};
 
 struct block {
     struct block *next;
@@ -51,17 +58,21 @@ static void start(void) {
     }
 }
 
-/* The smallest class that holds `size`, with its capacity; UNCACHED beyond the largest. */
+/* The smallest class that holds `size`, with its capacity; UNCACHED beyond the largest. Within an octave the steps count from 0 to STEPS,
+ * the last of which is the next octave's first. */
 static int class_of(size_t size, size_t *capacity) {
     int log2 = SMALLEST_LOG2;
-    while (log2 < 33 && ((size_t)2 << log2) <= size) {
+    if (size >> LARGEST_LOG2) {
+        *capacity = size;
+        return UNCACHED;
+    }
+    while (((size_t)2 << log2) <= size) {
         log2++;
     }
     size_t base = (size_t)1 << log2, step = base / STEPS;
     size_t steps = size <= base ? 0 : (size - base + step - 1) / step;
-    int index = (log2 - SMALLEST_LOG2) * STEPS + (int)steps;
     *capacity = base + steps * step;
-    return index < CLASSES ? index : UNCACHED;
+    return (log2 - SMALLEST_LOG2) * STEPS + (int)steps;
 }
 
 HL_OVERRIDABLE void *halide_default_malloc(void *user_context, size_t size) {
@@ -73,9 +84,7 @@ HL_OVERRIDABLE void *halide_default_malloc(void *user_context, size_t size) {
         return NULL;
     }
     int k = class_of(size, &capacity);
-    if (k == UNCACHED) {
-        capacity = size;
-    } else {
+    if (k != UNCACHED) {
         pthread_mutex_lock(&classes[k].lock);
         b = classes[k].blocks;
         if (b) {
