@@ -132,8 +132,8 @@ class _Scopes:
     Variables enter the sets as they are named, storage with a `[]` behind the name.
     """
 
-    def __init__(self, complain: Complain, unique: bool) -> None:
-        self.complain, self.unique = complain, unique
+    def __init__(self, complain: Complain) -> None:
+        self.complain = complain
         self.mentioned: dict[n.Expr, frozenset[str]] = {}
 
     def free(self, e: n.Expr) -> frozenset[str]:
@@ -163,7 +163,7 @@ class _Scopes:
                 if missing:
                     self.complain(f"{', '.join(sorted(missing))} used by {type(s).__name__} {name} but not in scope")
         if type(s) is n.LetStmt or type(s) is n.For:
-            if self.unique and name in scope:
+            if name in scope:
                 self.complain(f"{name} bound again inside its own scope")
             scope |= {name}
         elif type(s) is n.Realize or type(s) is n.Allocate:
@@ -187,16 +187,17 @@ def _known(args: Iterable[LoweredArgument]) -> frozenset[str]:
     return frozenset(names)
 
 
-def verify(stmt: n.Stmt, args: Iterable[LoweredArgument] = (), after: str = "", unique: bool = True) -> None:
+def verify(stmt: n.Stmt, args: Iterable[LoweredArgument] = (), after: str = "", scopes: bool = True) -> None:
     """Raise InternalError, naming the pass `after` which the IR came out of it, for everything malformed in `stmt`.
 
     `args` are the arguments of the pipeline (inputs and outputs): their names, buffers and shape symbols are in scope.
-    With `unique`, a name may not be bound again inside its own scope (true from `uniquify` on).
+    Without `scopes` only types are checked: early passes leave names for later ones to bind.
     """
     problems: list[str] = []
     for one in nodes_of(stmt, (*_BINARY, *_CHECKS)):
         _CHECKS.get(type(one), _check_binary)(one, problems.append)
-    _Scopes(problems.append, unique).stmt(stmt, _known(args))
+    if scopes:
+        _Scopes(problems.append).stmt(stmt, _known(args))
     if problems:
         more = f" (and {len(problems) - 8} more)" if len(problems) > 8 else ""
         raise InternalError(f"Malformed IR{f' after {after}' if after else ''}: {'; '.join(dict.fromkeys(problems[:8]))}{more}")

@@ -122,17 +122,17 @@ def run_passes(s: n.Stmt, context: Context, observe: Observer) -> n.Stmt:
 def _watcher(observer: Observer | None, context: Context) -> Observer:
     """The observer that does what the HL_ variables ask, then calls the caller's."""
     dump, debug, checked = os.environ.get("HL_DUMP"), os.environ.get("HL_DEBUG", "0"), os.environ.get("HL_VERIFY") == "1"
-    number, unique = 0, False  # uniquify makes names bound once
+    number, settled = 0, False  # until uniquify, regions have symbols bound by a later pass, or bound twice
 
     def watch(name: str, seconds: float, changed: n.Stmt | None) -> None:
-        nonlocal number, unique
-        unique = unique or name == "uniquify"
+        nonlocal number, settled
+        settled = settled or name == "uniquify"
         if observer is not None:
             observer(name, seconds, changed)
         if changed is None:
             return
-        if checked and name != "schedule_functions":  # its region symbols are bound by the next pass
-            verify(changed, context.args, name, unique)
+        if checked:
+            verify(changed, context.args, name, settled)
         if dump:
             os.makedirs(dump, exist_ok=True)
             with open(os.path.join(dump, f"{number:02d}-{name}.txt"), "w", encoding="utf-8") as file:
