@@ -132,8 +132,8 @@ class _Scopes:
     Variables enter the sets as they are named, storage with a `[]` behind the name.
     """
 
-    def __init__(self, complain: Complain) -> None:
-        self.complain = complain
+    def __init__(self, complain: Complain, known: frozenset[str]) -> None:
+        self.complain, self.known = complain, known
         self.mentioned: dict[n.Expr, frozenset[str]] = {}
 
     def free(self, e: n.Expr) -> frozenset[str]:
@@ -159,7 +159,7 @@ class _Scopes:
         name = getattr(s, "name", "")
         for e in s.children():
             if isinstance(e, n.Expr):
-                missing = self.free(e) - scope
+                missing = self.free(e) - scope - self.known
                 if missing:
                     self.complain(f"{', '.join(sorted(missing))} used by {type(s).__name__} {name} but not in scope")
         if type(s) is n.LetStmt or type(s) is n.For:
@@ -168,7 +168,7 @@ class _Scopes:
             scope |= {name}
         elif type(s) is n.Realize or type(s) is n.Allocate:
             scope |= {name + "[]"}
-        elif (type(s) is n.Provide or type(s) is n.Store and s.param is None) and name + "[]" not in scope:
+        elif (type(s) is n.Provide or type(s) is n.Store and s.param is None) and name + "[]" not in scope | self.known:
             self.complain(f"{type(s).__name__} to {name}, which has no storage here")
         for child in s.children():
             if isinstance(child, n.Stmt):
@@ -197,7 +197,7 @@ def verify(stmt: n.Stmt, args: Iterable[LoweredArgument] = (), after: str = "", 
     for one in nodes_of(stmt, (*_BINARY, *_CHECKS)):
         _CHECKS.get(type(one), _check_binary)(one, problems.append)
     if scopes:
-        _Scopes(problems.append).stmt(stmt, _known(args))
+        _Scopes(problems.append, _known(args)).stmt(stmt, _NONE)
     if problems:
         more = f" (and {len(problems) - 8} more)" if len(problems) > 8 else ""
         raise InternalError(f"Malformed IR{f' after {after}' if after else ''}: {'; '.join(dict.fromkeys(problems[:8]))}{more}")
