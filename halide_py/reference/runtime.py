@@ -84,7 +84,7 @@ def _set_type(buffer: BufferArgument, code: int, bits: int, lanes: int) -> int:
 
 
 BUFFER_FUNCTIONS: dict[str, Callable[..., Value]] = {
-    "get_host": lambda b: 0 if b.array is None else b,
+    "get_host": lambda b: 0 if b.array is None else b.array.__array_interface__["data"][0],
     "get_min": lambda b, d: b.mins[d],
     "get_extent": lambda b, d: b.extents[d],
     "get_stride": lambda b, d: b.strides[d],
