@@ -15,7 +15,10 @@ class HalideError(Exception):
 
 
 class CompileError(HalideError):
-    """The user's definition, schedule or arguments are wrong; the message names the place and what to do."""
+    """The user's definition, schedule or arguments are wrong; the message names the place and what to do. It starts with "Error: "."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message if message.startswith("Error: ") else "Error: " + message)
 
 
 class PipelineError(HalideError, RuntimeError):
@@ -45,3 +48,14 @@ def user_location() -> str:
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]
     return ""
+
+
+def user_error(message: str) -> CompileError:
+    """The error to raise for a mistake in a definition or a directive: `message` and the user's file:line."""
+    where = user_location()
+    return CompileError(f"{message} ({where})" if where else message)
+
+
+def warn(message: str) -> None:
+    """Tell the user about something odd but legal: one line `Warning: ...` on Python's standard output, where Halide's compiler writes it too."""
+    print(f"Warning: {message}", flush=True)
