@@ -1,0 +1,83 @@
+"""Types, constants and names in C."""
+
+from __future__ import annotations
+
+import re
+
+from ..errors import CompileError
+from ..ir import nodes as n
+from ..ir.types import Type
+
+_KEYWORDS = frozenset(
+    "auto bool break case char class const continue default delete do double else enum extern false float for goto if inline int long namespace new operator "
+    "private protected public register restrict return short signed sizeof static struct switch template this throw true try typedef union unsigned using "
+    "virtual void volatile while and or not xor main asm typename".split())
+
+
+def c_identifier(name: str) -> str:
+    """A C identifier for an IR name."""
+    clean = re.sub(r"\W", "_", name)
+    return "_" + clean if not clean or clean[0].isdigit() or clean in _KEYWORDS else clean
+
+
+def value_type(t: Type) -> str:
+    """The C type a scalar value is computed in; half floats compute in float."""
+    if t.is_handle():
+        return "void *"
+    if t.is_bool():
+        return "uint8_t"
+    if t.is_float():
+        return "double" if t.bits() == 64 else "float"
+    if t.bits() not in (8, 16, 32, 64):
+        raise CompileError(f"Values of type {t} cannot be compiled; integers have 8, 16, 32 or 64 bits")
+    return f"{'int' if t.is_int() else 'uint'}{t.bits()}_t"
+
+
+def memory_type(t: Type) -> str:
+    """The C type of an element in memory."""
+    return "uint16_t" if t.is_float() and t.bits() == 16 else value_type(t)
+
+
+def is_half(t: Type) -> bool:
+    """float16 and bfloat16: two bytes in memory, float in computation."""
+    return t.is_float() and t.bits() == 16
+
+
+def value_bits(t: Type) -> int:
+    """Width of a computed value."""
+    return 8 if t.is_bool() else 32 if is_half(t) else t.bits()
+
+
+def short_type(t: Type) -> str:
+    """`u8`, `i32`, `f32`, ... of the computed value."""
+    return ("f" if t.is_float() else "i" if t.is_int() else "u") + str(value_bits(t))
+
+
+def constant(e: n.Expr) -> str:
+    """A literal."""
+    if isinstance(e, n.StringImm):
+        return '"' + "".join(c if 32 <= ord(c) < 127 and c not in '"\\?' else "".join(f"\\{o:03o}" for o in c.encode()) for c in e.value) + '"'
+    t = e.type
+    if isinstance(e, n.FloatImm):
+        return _float(e.value, t.bits() == 64)
+    assert isinstance(e, (n.IntImm, n.UIntImm))
+    value = e.value
+    if t.is_handle():
+        return f"((void *){value}ull)"
+    if t.is_int():
+        if t.bits() == 64:
+            return "(-9223372036854775807ll - 1)" if value == -(1 << 63) else f"{value}ll" if value >= 0 else f"({value}ll)"
+        if value == -(1 << 31):
+            return "(-2147483647 - 1)"
+        return str(value) if value >= 0 else f"({value})"
+    return f"{value}ull" if t.bits() == 64 else f"{value}u" if t.bits() == 32 else str(value)
+
+
+def _float(value: float, double: bool) -> str:
+    suffix = "" if double else "f"
+    if value != value:
+        return f"__builtin_nan{suffix}(\"\")"
+    if value in (float("inf"), float("-inf")):
+        return f"{'-' if value < 0 else ''}__builtin_inf{suffix}()" if value > 0 else f"(-__builtin_inf{suffix}())"
+    text = value.hex() + suffix if value != int(value) or abs(value) > 1e15 else repr(float(value)) + suffix
+    return f"({text})" if text.startswith("-") else text

@@ -1,0 +1,208 @@
+"""Intrinsics written out in plain arithmetic: what the emitter has no instruction for becomes nodes it has.
+
+Source of the formulas: Warren, Hacker's Delight, chapter 2 (averages without overflow, saturation).
+"""
+
+from __future__ import annotations
+
+from typing import Callable
+
+from ..ir import build as b
+from ..ir import nodes as n
+from ..ir.intrinsics import intrinsic
+from ..ir.types import BOOL, Float, Type, TypeCode
+
+Rule = Callable[[n.Call], n.Expr]
+
+
+def _wide(t: Type) -> Type:
+    return t.with_bits(t.bits() * 2)
+
+
+def _unsigned(t: Type) -> Type:
+    return t.with_code(TypeCode.UInt)
+
+
+def _pred(t: Type) -> Type:
+    return BOOL.with_lanes(t.lanes())
+
+
+def _c(like: n.Expr, value: int | float) -> n.Expr:
+    return b.const(like.type, value)
+
+
+def _widening(kind: type[n.Expr]) -> Rule:
+    def rule(e: n.Call) -> n.Expr:
+        x, y = e.args
+        return kind(b.cast(e.type, x), b.cast(e.type, y))  # type: ignore[call-arg]
+
+    return rule
+
+
+def _bit(name: str, x: n.Expr, y: n.Expr) -> n.Expr:
+    return intrinsic(name, x.type, x, y)
+
+
+def _halving_add(e: n.Call) -> n.Expr:
+    x, y = e.args
+    return b.add(_bit("bitwise_and", x, y), _bit("shift_right", _bit("bitwise_xor", x, y), _c(x, 1)))
+
+
+def _rounding_halving_add(e: n.Call) -> n.Expr:
+    x, y = e.args
+    return n.Sub(_bit("bitwise_or", x, y), _bit("shift_right", _bit("bitwise_xor", x, y), _c(x, 1)))
+
+
+def _halving_sub(e: n.Call) -> n.Expr:
+    x, y = e.args
+    half = n.Sub(_bit("shift_right", x, _c(x, 1)), _bit("shift_right", y, _c(x, 1)))
+    borrow = _bit("bitwise_and", _bit("bitwise_and", intrinsic("bitwise_not", x.type, x), y), _c(x, 1))
+    return n.Sub(half, borrow)
+
+
+def _saturating_add(e: n.Call) -> n.Expr:
+    x, y = e.args
+    total, t = n.Add(x, y), x.type
+    if t.is_float():
+        return total
+    if t.is_uint():
+        return n.Select(n.LT(total, x), _c(x, t.max_value()), total)
+    limit = n.Select(n.LT(x, _c(x, 0)), _c(x, t.min_value()), _c(x, t.max_value()))
+    over = n.LT(_bit("bitwise_and", _bit("bitwise_xor", x, total), _bit("bitwise_xor", y, total)), _c(x, 0))
+    return n.Select(over, limit, total)
+
+
+def _saturating_sub(e: n.Call) -> n.Expr:
+    x, y = e.args
+    total, t = n.Sub(x, y), x.type
+    if t.is_float():
+        return total
+    if t.is_uint():
+        return n.Select(n.LT(x, y), _c(x, 0), total)
+    limit = n.Select(n.LT(x, _c(x, 0)), _c(x, t.min_value()), _c(x, t.max_value()))
+    over = n.LT(_bit("bitwise_and", _bit("bitwise_xor", x, y), _bit("bitwise_xor", x, total)), _c(x, 0))
+    return n.Select(over, limit, total)
+
+
+def _saturating_cast(e: n.Call) -> n.Expr:
+    x, t = e.args[0], e.type
+    s = x.type
+    if t.is_float():
+        return n.Cast(t, x)
+    low, high = t.min_value(), t.max_value()
+    if s.is_float():
+        wide = x if s.bits() == 64 or t.bits() <= 16 else n.Cast(Float(64, s.lanes()), x)
+        top = float(high) if t.bits() < 64 else float(high) - (1024 if t.is_int() else 2048)
+        clamped = n.Max(n.Min(wide, b.const(wide.type, top)), b.const(wide.type, float(low)))
+        limited = n.Cast(t, clamped)
+        return limited if t.bits() < 64 else n.Select(n.GE(wide, b.const(wide.type, float(high))), b.const(t, high), limited)
+    if s.max_value() > high:
+        x = n.Min(x, b.const(s, high))
+    if s.min_value() < low:
+        x = n.Max(x, b.const(s, max(low, int(s.min_value()))))
+    return b.cast(t, x)
+
+
+def _shift(left: bool, rounding: bool) -> Rule:
+    def rule(e: n.Call) -> n.Expr:
+        x, y = e.args
+        t = x.type
+        if rounding:
+            zero = b.const(y.type, 0)
+            one = b.const(t, 1)
+            amount = y if left else n.Sub(zero, y) if y.type.is_int() else y
+            if left and y.type.is_uint():
+                return intrinsic("shift_left", t, x, y)
+            negative = n.LT(amount, zero) if y.type.is_int() else b.const(_pred(t), 1)
+            back = n.Sub(zero, amount) if y.type.is_int() else y  # how far right
+            some = n.GT(back, zero)
+            # (x >> s) + ((x >> (s - 1)) & 1): no overflow of the addition of half
+            low = _bit("bitwise_and", intrinsic("shift_right", t, x, n.Sub(back, b.const(y.type, 1))), one)
+            right = n.Add(intrinsic("shift_right", t, x, back), n.Select(some, low, b.const(t, 0)))
+            return n.Select(negative, right, intrinsic("shift_left", t, x, amount)) if y.type.is_int() else right
+        wide = b.cast(e.type, x)
+        return intrinsic("shift_left" if left else "shift_right", e.type, wide, b.cast(y.type.with_bits(e.type.bits()), y))
+
+    return rule
+
+
+def _lerp(e: n.Call) -> n.Expr:
+    zero, one, w = e.args
+    t = zero.type
+    if t.is_float():
+        weight = w if w.type.is_float() else n.Mul(b.cast(t, w), b.const(t, 1.0 / float(w.type.max_value())))
+        return n.Add(n.Mul(zero, n.Sub(b.const(t, 1.0), weight)), n.Mul(one, weight))
+    if w.type.is_float():
+        f = Float(64 if t.bits() == 32 else 32, t.lanes())
+        x, y, weight = b.cast(f, zero), b.cast(f, one), n.Cast(f, w)
+        mixed = n.Add(n.Mul(x, n.Sub(b.const(f, 1.0), weight)), n.Mul(y, weight))
+        return n.Cast(t, n.Call(f, "round", (mixed,), n.CallType.PureExtern))
+    # Exact: (zero * (max - w) + one * w + max / 2) / max, in integers wide enough for all of it; the signed range is moved to start at 0.
+    bits = max(t.bits(), w.type.bits())
+    u = b.const(_unsigned(t).with_bits(min(2 * bits, 64)), 0).type
+    bias = int(t.min_value())
+    top = int(w.type.max_value())
+    x, y, weight = (b.cast(u, v) for v in (zero, one, w))
+    if bias:
+        x, y = n.Add(x, b.const(u, -bias)), n.Add(y, b.const(u, -bias))
+        mask = b.const(u, (1 << t.bits()) - 1)
+        x, y = _bit("bitwise_and", x, mask), _bit("bitwise_and", y, mask)
+    total = n.Add(n.Add(n.Mul(x, n.Sub(b.const(u, top), weight)), n.Mul(y, weight)), b.const(u, top // 2))
+    mixed = n.Div(total, b.const(u, top))
+    return b.cast(t, n.Add(mixed, b.const(u, bias)) if bias else mixed)
+
+
+def _mul_shift_right(rounding: bool) -> Rule:
+    def rule(e: n.Call) -> n.Expr:
+        x, y, shift = e.args
+        wide = _wide(x.type)
+        product = n.Mul(b.cast(wide, x), b.cast(wide, y))
+        s = b.cast(shift.type.with_bits(wide.bits()), shift)
+        name = "rounding_shift_right" if rounding else "shift_right"
+        return _saturating_cast(intrinsic("saturating_cast", e.type, intrinsic(name, wide, product, s)))  # type: ignore[arg-type]
+
+    return rule
+
+
+def _absd(e: n.Call) -> n.Expr:
+    x, y = e.args
+    if x.type.is_float():
+        return intrinsic("abs", e.type, n.Sub(x, y))
+    p, q = b.cast(e.type, x), b.cast(e.type, y)
+    return n.Select(n.LT(x, y), n.Sub(q, p), n.Sub(p, q))
+
+
+def _mux(e: n.Call) -> n.Expr:
+    index, *values = e.args
+    out = values[-1]
+    for k in range(len(values) - 2, -1, -1):
+        out = n.Select(n.EQ(index, b.const(index.type, k)), values[k], out)
+    return out
+
+
+def _concat_bits(e: n.Call) -> n.Expr:
+    bits = e.args[0].type.bits()
+    u = _unsigned(e.type)
+    out: n.Expr = b.const(u, 0)
+    for k, a in enumerate(e.args):
+        part = b.cast(u, b.cast(_unsigned(a.type), a))
+        out = _bit("bitwise_or", out, intrinsic("shift_left", u, part, b.const(u, k * bits)))
+    return b.cast(e.type, out)
+
+
+def _extract_bits(e: n.Call) -> n.Expr:
+    x, at = e.args
+    return b.cast(e.type, intrinsic("shift_right", x.type, x, b.cast(_unsigned(x.type), at)))
+
+
+RULES: dict[str, Rule] = {
+    "widening_add": _widening(n.Add), "widening_sub": _widening(n.Sub), "widening_mul": _widening(n.Mul),
+    "widen_right_add": _widening(n.Add), "widen_right_sub": _widening(n.Sub), "widen_right_mul": _widening(n.Mul),
+    "widening_shift_left": _shift(True, False), "widening_shift_right": _shift(False, False),
+    "rounding_shift_left": _shift(True, True), "rounding_shift_right": _shift(False, True),
+    "halving_add": _halving_add, "halving_sub": _halving_sub, "rounding_halving_add": _rounding_halving_add,
+    "saturating_add": _saturating_add, "saturating_sub": _saturating_sub, "saturating_cast": _saturating_cast,
+    "mul_shift_right": _mul_shift_right(False), "rounding_mul_shift_right": _mul_shift_right(True),
+    "absd": _absd, "mux": _mux, "concat_bits": _concat_bits, "extract_bits": _extract_bits, "lerp": _lerp,
+}
+IDENTITIES = frozenset({"likely", "likely_if_innermost", "unsafe_promise_clamped", "strict_float", "memoize_tag"})

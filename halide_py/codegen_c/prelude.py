@@ -1,0 +1,127 @@
+"""The helpers that generated C may need; only those used are printed, so that small pipelines stay small.
+
+Each entry: name -> (names it needs, text). Integer helpers have Halide's semantics: division and remainder whose remainder is never
+negative, x/0 = x%0 = 0, shifts by any amount, no undefined behaviour (compiled with -fwrapv).
+"""
+
+from __future__ import annotations
+
+HELPERS: dict[str, tuple[tuple[str, ...], str]] = {}
+
+
+def _add(name: str, text: str, *needs: str) -> None:
+    HELPERS[name] = needs, text
+
+
+for _bits in (8, 16, 32, 64):
+    _i, _u = f"int{_bits}_t", f"uint{_bits}_t"
+    _add(f"hl_div_i{_bits}", f"""static inline {_i} hl_div_i{_bits}({_i} a, {_i} b) {{
+    if (b == 0) return 0;
+    if (b == -1) return ({_i})(0u - ({'uint64_t' if _bits == 64 else 'uint32_t'})a);
+    {_i} q = ({_i})(a / b), r = ({_i})(a % b);
+    return ({_i})(r < 0 ? (b > 0 ? q - 1 : q + 1) : q);
+}}""")
+    _add(f"hl_mod_i{_bits}", f"""static inline {_i} hl_mod_i{_bits}({_i} a, {_i} b) {{
+    if (b == 0 || b == -1) return 0;
+    {_i} r = ({_i})(a % b);
+    return ({_i})(r < 0 ? (b > 0 ? r + b : r - b) : r);
+}}""")
+    _add(f"hl_div_u{_bits}", f"static inline {_u} hl_div_u{_bits}({_u} a, {_u} b) {{ return ({_u})(b ? a / b : 0); }}")
+    _add(f"hl_mod_u{_bits}", f"static inline {_u} hl_mod_u{_bits}({_u} a, {_u} b) {{ return ({_u})(b ? a % b : 0); }}")
+    _add(f"hl_cdiv_i{_bits}", f"static inline {_i} hl_cdiv_i{_bits}({_i} a, {_i} b) {{ return b == 0 ? 0 : b == -1 ? ({_i})(0 - a) : ({_i})(a / b); }}")
+    _add(f"hl_cmod_i{_bits}", f"static inline {_i} hl_cmod_i{_bits}({_i} a, {_i} b) {{ return b == 0 || b == -1 ? 0 : ({_i})(a % b); }}")
+    for _s, _t in (("i", _i), ("u", _u)):
+        _wide = "uint64_t" if _bits == 64 else "uint32_t"
+        _add(f"hl_shl_{_s}{_bits}", f"""static inline {_t} hl_shl_{_s}{_bits}({_t} a, int64_t b) {{
+    if (b < 0) return b <= -{_bits} ? ({_t})(a < 0 ? -1 : 0) : ({_t})(a >> -b);
+    return b >= {_bits} ? ({_t})0 : ({_t})(({_wide})a << b);
+}}""")
+        _add(f"hl_shr_{_s}{_bits}", f"static inline {_t} hl_shr_{_s}{_bits}({_t} a, int64_t b) {{ return hl_shl_{_s}{_bits}(a, -b); }}", f"hl_shl_{_s}{_bits}")
+    _long = "ll" if _bits == 64 else ""
+    _add(f"hl_clz_u{_bits}", f"static inline int hl_clz_u{_bits}({_u} a) {{ return a ? __builtin_clz{_long}(a) - {0 if _bits == 64 else 32 - _bits} : {_bits}; }}")
+    _add(f"hl_ctz_u{_bits}", f"static inline int hl_ctz_u{_bits}({_u} a) {{ return a ? __builtin_ctz{_long}(a) : {_bits}; }}")
+    _add(f"hl_popcount_u{_bits}", f"static inline int hl_popcount_u{_bits}({_u} a) {{ return __builtin_popcount{_long}(a); }}")
+
+_add("hl_mod_f32", "static inline float hl_mod_f32(float a, float b) { return a - b * __builtin_floorf(a / b); }")
+_add("hl_mod_f64", "static inline double hl_mod_f64(double a, double b) { return a - b * __builtin_floor(a / b); }")
+for _bits, _f in ((32, "float"), (64, "double")):
+    for _to in (8, 16, 32, 64):
+        for _s in "iu":
+            _t = f"{'int' if _s == 'i' else 'uint'}{_to}_t"
+            _wide_int = "int64_t" if _s == "i" or _to < 64 else "uint64_t"
+            _limit = "9223372036854774784.0" if _wide_int == "int64_t" else "18446744073709549568.0"
+            _low = "-9223372036854775808.0" if _wide_int == "int64_t" else "0.0"
+            _add(f"hl_{_s}{_to}_of_f{_bits}", f"""static inline {_t} hl_{_s}{_to}_of_f{_bits}({_f} a) {{
+    return a >= {_low} && a <= {_limit} ? ({_t})({_wide_int})a : ({_t})0;
+}}""")
+_add("hl_f32_of_f16", """static inline float hl_f32_of_f16(uint16_t h) {
+    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, e = (h >> 10) & 31u, m = h & 1023u, bits;
+    float f;
+    if (e == 0) {
+        f = (float)m * 5.9604644775390625e-8f;
+        __builtin_memcpy(&bits, &f, 4);
+        bits |= sign;
+    } else {
+        bits = sign | (e == 31 ? 0x7f800000u : (e + 112u) << 23) | m << 13;
+    }
+    __builtin_memcpy(&f, &bits, 4);
+    return f;
+}""")
+_add("hl_f16_of_f32", """static inline uint16_t hl_f16_of_f32(float f) {
+    uint32_t bits;
+    __builtin_memcpy(&bits, &f, 4);
+    uint32_t sign = (bits >> 16) & 0x8000u, a = bits & 0x7fffffffu;
+    if (a > 0x7f800000u) return (uint16_t)(sign | 0x7e00u);
+    if (a >= 0x47800000u) return (uint16_t)(sign | 0x7c00u);
+    if (a < 0x38800000u) {
+        float g;
+        __builtin_memcpy(&g, &a, 4);
+        g += 0.5f; /* units of 2^-24 in the last place, rounded to even by the addition */
+        uint32_t r;
+        __builtin_memcpy(&r, &g, 4);
+        return (uint16_t)(sign | (r - 0x3f000000u));
+    }
+    a += 0xc8000fffu + ((a >> 13) & 1u);
+    return (uint16_t)(sign | a >> 13);
+}""")
+_add("hl_round_f16", "static inline float hl_round_f16(float f) { return hl_f32_of_f16(hl_f16_of_f32(f)); }", "hl_f32_of_f16", "hl_f16_of_f32")
+_add("hl_f32_of_bf16", """static inline float hl_f32_of_bf16(uint16_t h) {
+    uint32_t bits = (uint32_t)h << 16;
+    float f;
+    __builtin_memcpy(&f, &bits, 4);
+    return f;
+}""")
+_add("hl_bf16_of_f32", """static inline uint16_t hl_bf16_of_f32(float f) {
+    uint32_t bits;
+    __builtin_memcpy(&bits, &f, 4);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(bits >> 16 | 64u);
+    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}""")
+_add("hl_round_bf16", "static inline float hl_round_bf16(float f) { return hl_f32_of_bf16(hl_bf16_of_f32(f)); }", "hl_f32_of_bf16", "hl_bf16_of_f32")
+_add("hl_scratch", """static inline void hl_free_scratch(void *p) { halide_free(HL_NULL, *(void **)p); }
+#define HL_SCRATCH __attribute__((cleanup(hl_free_scratch)))""")
+_add("hl_random", """static inline uint32_t hl_random_step(uint32_t a, uint32_t b) {
+    a ^= b;
+    a = (a ^ (a >> 16)) * 0x7feb352du;
+    a = (a ^ (a >> 15)) * 0x846ca68bu;
+    return a ^ (a >> 16);
+}""")
+
+
+def helpers(names: set[str]) -> str:
+    """The text of the helpers named, with what they need, each once and in order of need."""
+    out: list[str] = []
+    done: set[str] = set()
+
+    def put(name: str) -> None:
+        if name in done:
+            return
+        done.add(name)
+        needs, text = HELPERS[name]
+        for other in needs:
+            put(other)
+        out.append(text)
+
+    for name in sorted(names):
+        put(name)
+    return "\n".join(out) + ("\n" if out else "")
