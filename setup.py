@@ -46,7 +46,7 @@ def find_compiler() -> list[str] | None:
 
 def find_archiver(compiler: list[str]) -> list[str]:
     """The command that makes static libraries, of the compiler's family."""
-    if compiler[-2:] == ["ziglang", "cc"]:
+    if "ziglang" in compiler:
         return [*compiler[:-1], "ar"]
     candidates = [os.environ.get("AR", ""), "ar", "gcc-ar", "llvm-ar"]
     for name in candidates:
@@ -74,7 +74,7 @@ def build_runtime_library(target: Path, link_headers: bool) -> None:
         for kind, defines in (("shared", []), ("static", ["-DHL_ERRORS_TO_STDERR"])):
             for source in sorted(SOURCES.glob("*.c")):
                 objects[kind].append(f"{folder}/{kind}_{source.stem}.o")
-                run([*compiler, *FLAGS, *defines, "-c", str(source), "-o", objects[kind][-1]])
+                run([*compiler, *FLAGS, *defines, "-x", "c", "-c", str(source), "-o", objects[kind][-1]])
         new_shared, new_static = f"{folder}/{shared.name}", f"{folder}/{static.name}"
         run([*compiler, "-shared", "-pthread", *objects["shared"], "-o", new_shared])
         run([*find_archiver(compiler), "rcs", new_static, *objects["static"]])

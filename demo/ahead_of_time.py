@@ -58,8 +58,7 @@ def run(picture: Bytes) -> None:
     folder = OUTPUT / "ahead_of_time"
     folder.mkdir(parents=True, exist_ok=True)
     make_library(folder)
-    include = Path(hl.__file__).parent / "_runtime" / "include"
-    command = [*c_compiler(), "-O2", "-Wall", f"-I{folder}", f"-I{include}", str(PROGRAM), "-o", str(folder / "blur_photo"),
+    command = [*c_compiler(), "-O2", "-Wall", f"-I{folder}", str(PROGRAM), "-o", str(folder / "blur_photo"),
                str(folder / "blur.so"), f"-Wl,-rpath,{folder}"]
     subprocess.run(command, check=True)
     write_ppm(folder / "photo.ppm", picture)

@@ -59,6 +59,12 @@ typedef enum halide_type_code_t
     halide_type_bfloat = 4
 } halide_type_code_t;
 
+struct halide_device_interface_t;
+typedef struct halide_dimension_t halide_dimension_t;
+typedef struct halide_buffer_t halide_buffer_t;
+
+#ifndef HL_BUFFER_T_DEFINED /* the header of a library made ahead of time may have come first */
+#define HL_BUFFER_T_DEFINED
 /* The type of a buffer's elements; `code` is a halide_type_code_t. */
 struct halide_type_t {
     uint8_t code;
@@ -67,19 +73,14 @@ struct halide_type_t {
 };
 
 /* One dimension: coordinates min .. min + extent - 1, `stride` elements apart. */
-typedef struct halide_dimension_t {
+struct halide_dimension_t {
     int32_t min, extent, stride;
     uint32_t flags;
-} halide_dimension_t;
-
-/* Values of the bits of halide_buffer_t.flags. */
-enum { halide_buffer_flag_host_dirty = 1, halide_buffer_flag_device_dirty = 2 };
-
-struct halide_device_interface_t;
+};
 
 /* An n-dimensional array. `host` is the address of the element at the min coordinates. Buffers with neither host nor device are
  * bounds queries: the pipeline writes the shape it needs into them and computes nothing. */
-typedef struct halide_buffer_t {
+struct halide_buffer_t {
     uint64_t device;
     const struct halide_device_interface_t *device_interface;
     uint8_t *host;
@@ -88,7 +89,11 @@ typedef struct halide_buffer_t {
     int32_t dimensions;
     halide_dimension_t *dim;
     void *padding;
-} halide_buffer_t;
+};
+#endif
+
+/* Values of the bits of halide_buffer_t.flags. */
+enum { halide_buffer_flag_host_dirty = 1, halide_buffer_flag_device_dirty = 2 };
 
 /* A default, minimum or maximum of a scalar argument; the argument's type tells which member. */
 struct halide_scalar_value_t {
