@@ -278,9 +278,10 @@ class Emitter:
     def by_constant(self, a: str, d: int, t: Type, count: int, is_div: bool) -> str:
         """Division by, or remainder of, a positive constant."""
         ctype, bits = self.c_type(t, count), t.bits()
-        literal = constant(b.const(t, d))
+        element = t.element_of()
+        literal = f"({value_type(t)}){constant(b.const(element, d))}"
         if d & (d - 1) == 0:
-            text = f"{a} >> {d.bit_length() - 1}" if is_div else f"{a} & {constant(b.const(t, d - 1))}"
+            text = f"{a} >> {d.bit_length() - 1}" if is_div else f"{a} & ({value_type(t)}){constant(b.const(element, d - 1))}"
             return self.temp(ctype, f"({ctype})({text})")
         if t.is_uint():
             quotient = self.temp(ctype, f"({ctype})({a} / {literal})")

@@ -21,6 +21,7 @@ from ..ir.intrinsics import ExternFunction
 from ..ir.module import LoweredArgument, LoweredFunction, LoweredModule
 from ..ir.target import Target
 from ..ir.traverse import nodes_of
+from ..ir.types import UInt
 from ..lower.pipeline import lower, with_outputs
 from . import cache
 from ._ffi import ffi
@@ -47,7 +48,7 @@ def c_name(name: str) -> str:
 def machine_of(t: Toolchain, target: Target) -> Machine:
     """What code generation may use: what both the compiler's host and the target have."""
     width = 32 if "avx2" in t.features else 16
-    width = min(width, target.vector_bytes())
+    width = min(width, target.natural_vector_size(UInt(8)))
     return Machine(vector_bytes=width, features=frozenset(t.features), compiler=t.kind)
 
 

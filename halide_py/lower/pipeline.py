@@ -71,7 +71,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("uniquify", lambda s, c: uniquify.uniquify(s)),
     Pass("simplify", lambda s, c: simplify(s)),
     # Wants simple bounds in terms of loop variables, and still sees coordinates.
-    Pass("storage_folding", lambda s, c: storage_folding.storage_folding(s, c.env)),
+    Pass("storage_folding", lambda s, c: storage_folding.storage_folding(s, c.env, c.values)),
     # Reports coordinates and tuples, so before both are flattened.
     Pass("tracing", lambda s, c: tracing.inject_tracing(s, c.env, c.output_names, c.args)),
     Pass("tuples", lambda s, c: tuples.split_tuples(s, c.env)),

@@ -95,8 +95,8 @@ def _slide(f: Function, dims: list[str], op: n.For, lets: _Lets, monotone_guards
         return {}
     loop = var(op.name)
     fresh = simplify(b.add(substitute({op.name: b.sub(loop, b.i32(1))}, high), b.i32(1)))
-    if prove(b.le(fresh, low)):
-        return {}  # no overlap between iterations
+    if prove(b.le(_steady(fresh), _steady(low))):
+        return {}  # iterations do not overlap, but for a tail that is moved inwards
     later = b.likely(n.LT(op.min, loop))
     start = n.Select(later, b.max_(fresh, low) if not prove(b.le(low, fresh)) else fresh, low)
     out: dict[str, n.Expr] = {}
@@ -104,6 +104,21 @@ def _slide(f: Function, dims: list[str], op: n.For, lets: _Lets, monotone_guards
         p = f"{f.name}.s{index}.{v}"
         out[p + (".min_required" if p + ".min_required" in lets.values else ".min")] = start
     return out
+
+
+def _steady(e: n.Expr) -> n.Expr:
+    """`e` in the steady state of its loops: `min(likely(a), b)` is `a`."""
+
+    def extremum(m: n.Min | n.Max, rec: Rec) -> n.Expr:
+        for side in (m.a, m.b):
+            if isinstance(side, n.Call) and side.name in ("likely", "likely_if_innermost"):
+                return rec(side)  # type: ignore[no-any-return]
+        return m.map_children(rec)  # type: ignore[no-any-return]
+
+    def call(c: n.Call, rec: Rec) -> n.Expr:
+        return rec(c.args[0]) if c.name in ("likely", "likely_if_innermost") else c.map_children(rec)  # type: ignore[no-any-return]
+
+    return simplify(rewrite(e, {n.Min: extremum, n.Max: extremum, n.Call: call}))
 
 
 def _slide_along(f: Function, dims: list[str], op: n.For) -> n.Stmt:

@@ -1,0 +1,43 @@
+"""Statements and values under a condition, with the condition moved into the predicates of their memory accesses."""
+
+from __future__ import annotations
+
+from ..ir import build as b
+from ..ir import nodes as n
+from ..ir.traverse import N, Rec, nodes_of, rewrite
+
+
+def has_effects(root: n.Node) -> bool:
+    """Whether something happens besides loads and stores (a C function with effects, a print, an error): it cannot be predicated."""
+    if root.mask & n.Assert.bit:
+        return True
+    return any(c.call_type in (n.CallType.Extern, n.CallType.Intrinsic) for c in nodes_of(root, n.Call))
+
+
+def predicate(root: N, condition: n.Expr) -> N:
+    """`root` with every load and store done only where the scalar `condition` holds."""
+
+    def guarded(p: n.Expr) -> n.Expr:
+        return b.and_(p, b.broadcast(condition, p.type.lanes()))
+
+    def load(e: n.Load, rec: Rec) -> n.Expr:
+        return n.Load(e.type, e.name, rec(e.index), guarded(rec(e.predicate)), e.param)
+
+    def store(s: n.Store, rec: Rec) -> n.Stmt:
+        return n.Store(s.name, rec(s.value), rec(s.index), guarded(rec(s.predicate)), s.param)
+
+    return rewrite(root, {n.Load: load, n.Store: store})
+
+
+def is_likely(e: n.Expr) -> bool:
+    """Whether a condition or value is marked as that of the steady state."""
+    return isinstance(e, n.Call) and e.name in ("likely", "likely_if_innermost")
+
+
+def strip_likely(root: N) -> N:
+    """`root` without marks."""
+
+    def call(c: n.Call, rec: Rec) -> n.Expr:
+        return rec(c.args[0]) if is_likely(c) else c.map_children(rec)  # type: ignore[no-any-return]
+
+    return rewrite(root, {n.Call: call})

@@ -1,0 +1,221 @@
+"""Checks of the buffers a caller passes, and the answer to bounds queries.
+
+Before: the pipeline, its loops in terms of the outputs' `f.min.0`, `f.extent.0`.
+After:
+
+    assert type and dimensions of each buffer (unless it is a query)
+    let im.min.0.required, im.extent.0.required = the region of im the whole pipeline touches
+    let im.min.0.proposed, ... = the same with the user's constraints applied
+    if (im is a query) set the type and shape of im to what is proposed
+    if (no buffer is a query)
+        assert the required region is inside the buffer, extents are not negative, constraints hold, there is data
+        the pipeline, with constrained fields replaced by their constants
+
+A query is a buffer without data: the caller learns the shapes needed and nothing runs. Sizes are not limited: indices of
+buffers of 2^31 elements and more are computed in 64 bits (see `widen_indices`), so there is no "too large".
+Raises CompileError where an access has no bound. Behaviour: Halide's AddImageChecks.cpp.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable, Iterable, Mapping, Sequence
+
+from ..errors import CompileError
+from ..ir import build as b
+from ..ir import nodes as n
+from ..ir.boxes import Box, boxes_touched
+from ..ir.function import Function
+from ..ir.interval import Interval
+from ..ir.module import ArgumentKind, LoweredArgument
+from ..ir.printer import to_text
+from ..ir.simplify import simplify
+from ..ir.traverse import substitute
+from ..ir.types import INT32, UInt
+from .buffers import HANDLE, buffer_handle, constraint, error, field, is_bounds_query, runtime_call
+
+_FIELDS = ("min", "extent", "stride")
+_U32 = UInt(32)
+Lets = list[tuple[str, n.Expr]]
+
+
+@dataclass
+class _Buffer:
+    """One buffer argument: what is touched of it, and how errors call it. `first` names the first element's buffer of a tuple output
+    (the others share its shape), '' for any other buffer."""
+
+    arg: LoweredArgument
+    box: Box | None
+    first: str = ""
+
+    @property
+    def label(self) -> n.Expr:
+        """How errors name it."""
+        kind = "Output" if self.arg.kind is ArgumentKind.OutputBuffer else "Input"
+        return b.string(f"{kind} buffer {self.arg.name}")
+
+    @property
+    def query(self) -> n.Expr:
+        """Whether the caller wants to know its shape."""
+        return is_bounds_query(self.arg.name, self.arg.param)
+
+    def get(self, what: str, d: int) -> n.Expr:
+        """The field as passed by the caller."""
+        return field(self.arg.name, what, d, self.arg.param)
+
+    def derived(self, what: str, d: int, how: str) -> n.Expr:
+        """Variable `name.what.d.how`; `how` is required or proposed."""
+        return n.Variable(INT32, f"{self.arg.name}.{what}.{d}.{how}")
+
+    def promised(self, what: str, d: int) -> n.Expr | None:
+        """What the field has to be, None if it is free."""
+        own = constraint(self.arg.param, what, d)
+        if not self.first or what == "stride":
+            return own
+        if own is not None:
+            raise CompileError(f"Output buffer {self.arg.name}: the {what} of dimension {d} cannot be constrained; the outputs of a tuple share the "
+                               f"shape of the first, so constrain {self.first}")
+        return field(self.first, what, d)
+
+    def used(self) -> n.Expr:
+        """The condition under which it is touched at all."""
+        return self.box.used if self.box is not None and self.box.used is not None else b.TRUE
+
+
+def _collect(stmt: n.Stmt, outputs: Sequence[Function], args: Sequence[LoweredArgument], values: Mapping[tuple[str, int], Interval]) -> list[_Buffer]:
+    boxes = boxes_touched(stmt, {}, values)
+    owner = {f.buffer_name(i): (f, i) for f in outputs for i in range(len(f.types))}
+    found = []
+    for a in args:
+        if not a.is_buffer():
+            continue
+        f, i = owner.get(a.name, (None, 0)) if a.kind is ArgumentKind.OutputBuffer else (None, 0)
+        box = boxes.get(f.name if f is not None else a.name)
+        for d, interval in enumerate(box.intervals if box is not None else ()):
+            if not interval.is_bounded():
+                kind = "Output" if f is not None else "Input"
+                raise CompileError(f"{kind} buffer {a.name} may be accessed in an unbounded way in dimension {d}; limit the index, "
+                                   f"for example with clamp() or a boundary condition")
+        found.append(_Buffer(a, box, f.buffer_name(0) if f is not None and i else ""))
+    return found
+
+
+def _required(buf: _Buffer) -> Lets:
+    """The region touched, and the dense strides that go with it."""
+    lets: Lets = []
+    for d in range(buf.arg.dimensions):
+        low, extent = buf.get("min", d), buf.get("extent", d)
+        if buf.box is not None:
+            interval = buf.box.intervals[d]
+            assert interval.min is not None and interval.max is not None
+            size = b.add(b.sub(interval.max, interval.min), b.i32(1))
+            low, extent = b.select(buf.used(), interval.min, low), b.select(buf.used(), size, extent)
+        stride = b.i32(1) if d == 0 else b.mul(buf.derived("stride", d - 1, "required"), buf.derived("extent", d - 1, "required"))
+        for what, value in zip(_FIELDS, (low, extent, stride)):
+            lets.append((f"{buf.arg.name}.{what}.{d}.required", simplify(value)))
+    return lets
+
+
+def _proposed(buf: _Buffer, required: Mapping[str, n.Expr]) -> Lets:
+    """The answer to a query: the required shape, constraints applied to it."""
+    lets: Lets = []
+    for d in range(buf.arg.dimensions):
+        for what in _FIELDS:
+            promised = buf.promised(what, d)
+            value = buf.derived(what, d, "required") if promised is None else substitute(required, promised)
+            lets.append((f"{buf.arg.name}.{what}.{d}.proposed", value))
+    return lets
+
+
+def _last(low: n.Expr, extent: n.Expr) -> n.Expr:
+    return b.sub(b.add(low, extent), b.i32(1))
+
+
+def _proposal_checks(buf: _Buffer) -> Iterable[n.Stmt]:
+    """A constraint on min or extent must not make the proposal smaller than what is needed."""
+    for d in range(buf.arg.dimensions):
+        if buf.promised("min", d) is None and buf.promised("extent", d) is None:
+            continue
+        low, need_low = buf.derived("min", d, "proposed"), buf.derived("min", d, "required")
+        high, need_high = _last(low, buf.derived("extent", d, "proposed")), _last(need_low, buf.derived("extent", d, "required"))
+        fits = n.And(n.LE(low, need_low), n.LE(need_high, high))
+        message = error("constraints_make_required_region_smaller", buf.label, b.i32(d), low, high, need_low, need_high)
+        yield n.Assert(n.Or(n.Not(buf.query), fits), message)
+
+
+def _answer(buf: _Buffer) -> n.Stmt:
+    """Write the proposal into a buffer that is a query."""
+    handle, t = buffer_handle(buf.arg.name, buf.arg.param), buf.arg.type
+    kind = runtime_call(INT32, "_halide_buffer_set_type", handle, b.i32(int(t.code())), b.i32(t.bits()), b.i32(t.lanes()))
+    writes: list[n.Stmt] = [n.Evaluate(kind)]
+    for d in range(buf.arg.dimensions):
+        shape = (buf.derived(what, d, "proposed") for what in _FIELDS)
+        writes.append(n.Evaluate(runtime_call(INT32, "_halide_buffer_set_shape", handle, b.i32(d), *shape)))
+    return n.IfThenElse(buf.query, b.block(writes))
+
+
+def _type_checks(buf: _Buffer) -> Iterable[n.Stmt]:
+    handle, t = buffer_handle(buf.arg.name, buf.arg.param), buf.arg.type
+    code, bits, lanes = (runtime_call(INT32, f"_halide_buffer_get_type_{part}", handle) for part in ("code", "bits", "lanes"))
+    same = b.all_of((n.EQ(code, b.i32(int(t.code()))), n.EQ(bits, b.i32(t.bits())), n.EQ(lanes, b.i32(t.lanes()))))
+    packed = b.add(b.add(code, b.mul(bits, b.i32(1 << 8))), b.mul(lanes, b.i32(1 << 16)))
+    wanted = b.const(_U32, int(t.code()) | t.bits() << 8 | t.lanes() << 16)
+    yield n.Assert(n.Or(buf.query, same), error("bad_type", buf.label, b.cast(_U32, packed), wanted))
+    dimensions, count = runtime_call(INT32, "_halide_buffer_get_dimensions", handle), b.i32(buf.arg.dimensions)
+    yield n.Assert(n.Or(buf.query, n.EQ(dimensions, count)), error("bad_dimensions", buf.label, dimensions, count))
+
+
+def _region_checks(buf: _Buffer) -> Iterable[n.Stmt]:
+    for d in range(buf.arg.dimensions):
+        low, extent = buf.get("min", d), buf.get("extent", d)
+        if buf.box is not None:
+            need_low, high = buf.derived("min", d, "required"), _last(low, extent)
+            need_high = _last(need_low, buf.derived("extent", d, "required"))
+            message = error("access_out_of_bounds", buf.label, b.i32(d), need_low, need_high, low, high)
+            yield n.Assert(n.And(n.LE(low, need_low), n.LE(need_high, high)), message)
+        yield n.Assert(n.LE(b.i32(0), extent), error("buffer_extents_negative", buf.label, b.i32(d), extent))
+
+
+def _constraint_checks(buf: _Buffer) -> Iterable[n.Stmt]:
+    for d in range(buf.arg.dimensions):
+        for what in _FIELDS:
+            promised = buf.promised(what, d)
+            if promised is not None:
+                given, name = buf.get(what, d), b.string(f"{buf.arg.name}.{what}.{d}")
+                yield n.Assert(n.EQ(given, promised), error("constraint_violated", name, given, b.string(to_text(promised)), promised))
+
+
+def _data_checks(buf: _Buffer) -> Iterable[n.Stmt]:
+    name, param, alignment = buf.arg.name, buf.arg.param, buf.arg.param.host_alignment if buf.arg.param is not None else 0
+    host = runtime_call(HANDLE, "_halide_buffer_get_host", buffer_handle(name, param))
+    address = n.Reinterpret(UInt(64), host)
+    if alignment > buf.arg.type.bytes():
+        aligned = n.EQ(n.Mod(address, b.const(UInt(64), alignment)), b.const(UInt(64), 0))
+        yield n.Assert(aligned, error("unaligned_host_ptr", b.string(name), b.i32(alignment)))
+    if buf.box is not None:
+        there = n.NE(address, b.const(UInt(64), 0))
+        yield n.Assert(there if buf.box.used is None else n.Or(n.Not(buf.box.used), there), error("host_is_null", buf.label))
+
+
+def add_image_checks(stmt: n.Stmt, outputs: Sequence[Function], args: Sequence[LoweredArgument],
+                     values: Mapping[tuple[str, int], Interval]) -> n.Stmt:
+    """`stmt` behind the checks of every buffer among `args`. `values` are the ranges of Funcs' values, which limit indices."""
+    buffers = _collect(stmt, outputs, args, values)
+    if not buffers:
+        return stmt
+    dimensions = [(buf, what, d) for buf in buffers for d in range(buf.arg.dimensions) for what in _FIELDS]
+    required = {f"{buf.arg.name}.{what}.{d}": buf.derived(what, d, "required") for buf, what, d in dimensions}
+    known: dict[str, n.Expr] = {}
+    for buf, what, d in dimensions:
+        promised = buf.promised(what, d)
+        if promised is not None and (b.as_int(promised) is not None or type(promised) is n.Variable):
+            known[f"{buf.arg.name}.{what}.{d}"] = promised
+    checked = [*_each(_region_checks, buffers), *_each(_constraint_checks, buffers), *_each(_data_checks, buffers), substitute(known, stmt)]
+    no_query = b.all_of(n.Not(buf.query) for buf in buffers)
+    body = b.block([*_each(_proposal_checks, buffers), *map(_answer, buffers), n.IfThenElse(no_query, b.block(checked))])
+    lets = [let for buf in buffers for let in _required(buf)] + [let for buf in buffers for let in _proposed(buf, required)]
+    return b.block([*_each(_type_checks, buffers), b.let_stmts(lets, body)])
+
+
+def _each(checks: Callable[[_Buffer], Iterable[n.Stmt]], buffers: Sequence[_Buffer]) -> list[n.Stmt]:
+    return [one for buf in buffers for one in checks(buf)]

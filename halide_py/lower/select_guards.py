@@ -1,0 +1,60 @@
+"""Select guards: a Select whose condition keeps an access of one of its branches in range becomes `if_then_else`.
+
+IR before: `select(x < 4, a(x), b(x - 4))`. After: `if_then_else(x < 4, a(x), b(x - 4))`: only the chosen side is evaluated, so bounds inference
+may believe the condition and the loads are really skipped. Limits: only where an argument of a call in the branch shares a variable with the
+condition and is not itself clamped; every other Select stays branch free.
+"""
+
+from __future__ import annotations
+
+from ..ir import build as b
+from ..ir import nodes as n
+from ..ir.traverse import Rec, free_variables, nodes_of, rewrite
+
+
+def _is_limited(e: n.Expr) -> bool:
+    """Whether an index is limited by its own form."""
+    if isinstance(e, (n.Min, n.Max, n.Mod)):
+        return True
+    return isinstance(e, n.Call) and e.name in ("unsafe_promise_clamped", "if_then_else")
+
+
+def _decides(condition: n.Expr, branch: n.Expr) -> bool:
+    """Whether the condition limits an index of a Func or image called in the branch."""
+    if not branch.mask & n.Call.bit:
+        return False
+    names = {v.name for v in free_variables(condition).values() if v.param is None}
+    if not names:
+        return False
+    for c in nodes_of(branch, n.Call):
+        if c.call_type not in (n.CallType.Halide, n.CallType.Image):
+            continue
+        for a in c.args:
+            if b.as_int(a) is None and not _is_limited(a) and not isinstance(a, n.Select) and names & free_variables(a).keys():
+                return True
+    return False
+
+
+def _compares_variables(condition: n.Expr) -> bool:
+    """Whether a condition is made of comparisons of integers that read no memory: what bounds inference can use."""
+    if isinstance(condition, (n.And, n.Or)):
+        return _compares_variables(condition.a) and _compares_variables(condition.b)
+    if isinstance(condition, n.Not):
+        return _compares_variables(condition.a)
+    if isinstance(condition, n.Call) and condition.name == "likely":
+        return _compares_variables(condition.args[0])
+    if not isinstance(condition, (n.LT, n.LE, n.GT, n.GE, n.EQ)):
+        return False
+    return condition.a.type.is_int() and not any(c.call_type in (n.CallType.Halide, n.CallType.Image) for c in nodes_of(condition, n.Call))
+
+
+def guard_selects(e: n.Expr) -> n.Expr:
+    """`e` with its deciding Selects made lazy."""
+
+    def select(s: n.Select, rec: Rec) -> n.Expr:
+        new: n.Select = s.map_children(rec)
+        if not _compares_variables(new.condition) or not (_decides(new.condition, new.true_value) or _decides(new.condition, new.false_value)):
+            return new
+        return n.Call(new.type, "if_then_else", (new.condition, new.true_value, new.false_value), n.CallType.PureIntrinsic)
+
+    return rewrite(e, {n.Select: select})

@@ -1,0 +1,159 @@
+"""Tracing: report loads, stores, realizations and productions of the Funcs and images the user marked.
+
+IR before: Provide, calls, Realize, Produce. After: the same with calls of `halide_trace_helper` around them (an Extern call: event, coordinates, value). A
+traced value is bound by a let, reported, and used. Behaviour: Halide's src/Tracing.cpp; the text comes from the runtime.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Mapping, Sequence
+
+from ..ir import build as b
+from ..ir import nodes as n
+from ..ir.function import Function
+from ..ir.module import LoweredArgument
+from ..ir.traverse import Rec, nodes_of, rewrite
+from ..ir.types import INT32, Type
+from .environment import Environment
+
+EVENTS = {"load": 0, "store": 1, "begin_realization": 2, "end_realization": 3, "produce": 4, "end_produce": 5, "consume": 6, "end_consume": 7,
+          "begin_pipeline": 8, "end_pipeline": 9, "tag": 10}
+
+
+def event(kind: str, func: str, parent: n.Expr, coordinates: Sequence[n.Expr] = (), value: n.Expr | None = None, index: int = 0, tag: str = "",
+          t: Type | None = None) -> n.Expr:
+    """The intrinsic call that reports one event: trace(func, event, parent, value index, type, tag, number of coordinates, coordinates..., [value])."""
+    of = value.type if value is not None else t or INT32
+    fixed = (b.string(func), b.i32(EVENTS[kind]), parent, b.i32(index), b.i32(int(of.code())), b.i32(of.bits()), b.string(tag), b.i32(len(coordinates)))
+    return n.Call(INT32, "trace", (*fixed, *coordinates, *(() if value is None else (value,))), n.CallType.Intrinsic)
+
+
+class _Tracer:
+    def __init__(self, env: Environment, images: set[str]) -> None:
+        self.env, self.images = env, images
+        self.parent = n.Variable(INT32, "pipeline.trace_id")
+        self.count = itertools.count()
+
+    def call(self, c: n.Call, rec: Rec) -> n.Expr:
+        new: n.Call = c.map_children(rec)
+        image = new.call_type is n.CallType.Image and new.name in self.images
+        if not image and not (new.call_type is n.CallType.Halide and new.name in self.env and self.env[new.name].trace_loads):
+            return new
+        name = f"{new.name}.load.{next(self.count)}"
+        v = n.Variable(new.type, name)
+        parent = self.parent if image else n.Variable(INT32, f"{new.name}.trace_id")
+        report = event("load", new.name, parent if not image else self.parent, new.args, v, new.value_index)
+        return n.Let(name, new, n.Call(new.type, "return_second", (report, v), n.CallType.Intrinsic))
+
+    def provide(self, p: n.Provide, rec: Rec) -> n.Stmt:
+        new: n.Provide = p.map_children(rec)
+        f = self.env[new.name]
+        if not f.trace_stores:
+            return new
+        values: list[n.Expr] = []
+        for i, value in enumerate(new.values):
+            name = f"{new.name}.store.{next(self.count)}"
+            v = n.Variable(value.type, name)
+            report = event("store", new.name, n.Variable(INT32, f"{new.name}.trace_id"), new.args, v, i)
+            values.append(n.Let(name, value, n.Call(value.type, "return_second", (report, v), n.CallType.Intrinsic)))
+        return n.Provide(new.name, tuple(values), new.args, new.predicate)
+
+    def realize(self, r: n.Realize, rec: Rec) -> n.Stmt:
+        new: n.Realize = r.map_children(rec)
+        f = self.env[new.name]
+        if not (f.trace_realizations or f.trace_loads or f.trace_stores):
+            return new
+        box = [e for pair in zip(new.mins, new.extents) for e in pair]
+        body = self.scope(f, new.body, box)
+        return n.Realize(new.name, new.types, new.memory, new.mins, new.extents, new.condition, body)
+
+    def scope(self, f: Function, body: n.Stmt, box: Sequence[n.Expr]) -> n.Stmt:
+        """`body` with the identity of the realization bound for the events in it."""
+        name = f"{f.name}.trace_id"
+        if not f.trace_realizations:
+            return n.LetStmt(name, self.parent, body)
+        begin = event("begin_realization", f.name, self.parent, box, t=f.types[0])
+        end = n.Evaluate(event("end_realization", f.name, n.Variable(INT32, name), box, t=f.types[0]))
+        return n.LetStmt(name, begin, b.block([body, end]))
+
+    def block(self, k: n.Block, rec: Rec) -> n.Stmt:
+        """What follows a production in a block consumes it."""
+        stmts: list[n.Stmt] = [rec(s) for s in k.stmts]
+        for i in range(len(k.stmts) - 1, -1, -1):
+            s = k.stmts[i]
+            if isinstance(s, n.Produce) and s.name in self.env and self.env[s.name].trace_realizations:
+                stmts[i:] = [b.block(self.around(s.name, stmts[i], stmts[i + 1:]))]
+        return b.block(stmts)
+
+    def around(self, name: str, production: n.Stmt, rest: Sequence[n.Stmt]) -> list[n.Stmt]:
+        """Produce and consume events around a production and what follows it."""
+        parent = n.Variable(INT32, f"{name}.trace_id")
+        t = self.env[name].types[0]
+        out = [production]
+        if rest:
+            out += [n.Evaluate(event("consume", name, parent, t=t)), *rest, n.Evaluate(event("end_consume", name, parent, t=t))]
+        return out
+
+    def produce(self, p: n.Produce, rec: Rec) -> n.Stmt:
+        new: n.Produce = p.map_children(rec)
+        f = self.env.get(new.name)
+        if f is None or not f.trace_realizations:
+            return new
+        parent = n.Variable(INT32, f"{new.name}.trace_id")
+        begin = n.Evaluate(event("produce", new.name, parent, t=f.types[0]))
+        end = n.Evaluate(event("end_produce", new.name, parent, t=f.types[0]))
+        return n.Produce(new.name, b.block([begin, new.body, end]))
+
+
+def inject_tracing(stmt: n.Stmt, env: Environment, outputs: Mapping[str, Function], args: Sequence[LoweredArgument], name: str = "") -> n.Stmt:
+    """`stmt` with reports of everything marked; unchanged when nothing is."""
+    images = {a.name for a in args if a.param is not None and a.param.trace_loads}
+    marked = [f for f in env.values() if f.trace_loads or f.trace_stores or f.trace_realizations]
+    tags = [(f, tag) for f in env.values() for tag in f.trace_tags]
+    if not marked and not images and not tags:
+        return stmt
+    tracer = _Tracer(env, images)
+    handlers = {n.Call: tracer.call, n.Provide: tracer.provide, n.Realize: tracer.realize, n.Block: tracer.block, n.Produce: tracer.produce}
+    body = rewrite(stmt, handlers)
+    for f in outputs.values():
+        if not (f.trace_loads or f.trace_stores or f.trace_realizations):
+            continue
+        buffer = f.buffer_name(0)
+        param = f.output_params[0] if f.output_params else None
+        box = [n.Variable(INT32, f"{buffer}.{what}.{d}", param) for d in range(len(f.args)) for what in ("min", "extent")]
+        body = _inside_checks(body, f.name, lambda s, f=f, box=box: tracer.scope(f, s, box))  # type: ignore[misc]
+    title = next(iter(outputs)) if not name else name
+    reports = [n.Evaluate(event("tag", f.name, tracer.parent, tag=tag)) for f, tag in tags]
+    begin = event("begin_pipeline", title, b.i32(0))
+    end = n.Evaluate(event("end_pipeline", title, tracer.parent))
+
+    def pipeline(s: n.Stmt) -> n.Stmt:
+        return n.LetStmt("pipeline.trace_id", begin, b.block([*reports, s, end]))
+
+    first = next(iter(outputs))
+    return _inside_checks(body, first, pipeline)
+
+
+def _inside_checks(stmt: n.Stmt, produced: str, wrap: object) -> n.Stmt:
+    """Apply `wrap` to the smallest part of the statement after the checks of the arguments: the let chain or realization that holds the production."""
+    done = False
+
+    def walk(s: n.Stmt) -> n.Stmt:
+        nonlocal done
+        if done or not s.mask & n.Produce.bit:
+            return s
+        if isinstance(s, n.IfThenElse) and s.else_case is None:
+            return n.IfThenElse(s.condition, walk(s.then_case))
+        if isinstance(s, n.Block) and any(isinstance(x, n.Assert) for x in s.stmts):
+            at = next(i for i, x in enumerate(s.stmts) if x.mask & n.Produce.bit)
+            rest = b.block(s.stmts[at:])
+            return b.block([*s.stmts[:at], walk(rest)])
+        if isinstance(s, n.Block) and not isinstance(s.stmts[0], n.Produce):
+            return b.block(walk(x) for x in s.stmts)
+        if isinstance(s, n.LetStmt) and any(isinstance(x, n.Assert) for x in nodes_of(s.body, n.Assert)):
+            return n.LetStmt(s.name, s.value, walk(s.body))
+        done = True
+        return wrap(s)  # type: ignore[operator,no-any-return]
+
+    return walk(stmt)
