@@ -159,6 +159,7 @@ def _linear_extremum(s: Simplifier, kind: Any, t: Type, operands: list[n.Expr]) 
         forms = _undominated(s, forms, sign)
     if len(forms) == 1:
         return combine(s, t, *forms[0])
+    forms.sort(key=lambda f: not f[0])  # a constant comes last, where the other rules look for it
     common = dict(forms[0][0])
     for terms, _ in forms[1:]:
         common = {x: c for x, c in common.items() if terms.get(x) == c}
@@ -168,8 +169,6 @@ def _linear_extremum(s: Simplifier, kind: Any, t: Type, operands: list[n.Expr]) 
     factor = math.gcd(*(c for terms, k in forms for c in (k - shift, *terms.values())))
     if not common and not shift and factor == 1:
         return finish(s, kind, [combine(s, t, *f) for f in forms])
-    # A constant comes last, where the other rules look for it.
-    forms.sort(key=lambda f: not f[0])
     rest = chain(kind, [combine(s, t, {x: c // factor for x, c in terms.items()}, (k - shift) // factor) for terms, k in forms])
     rest = s.expr(rest)
     if type(rest) is kind and not common and not shift and factor == 1:

@@ -31,15 +31,13 @@ def _float_op(kind: type[n.Node], x: float, y: float, t: Type) -> float | None:
             return x * y
         if kind is n.Div:
             return _float_div(x, y)
-        if x != x or y != y or x == y:  # the choice between NaNs or signed zeros is left to run time
-            return x if x == y and (x or math.copysign(1.0, x) == math.copysign(1.0, y)) else None
-        if kind is n.Min:
-            return min(x, y)
-        if kind is n.Max:
-            return max(x, y)
+        if kind is n.Min or kind is n.Max:  # the choice between NaNs or signed zeros is left to run time
+            if x != x or y != y or x == y == 0 and math.copysign(1.0, x) != math.copysign(1.0, y):
+                return None
+            return min(x, y) if kind is n.Min else max(x, y)
     except OverflowError:
         return None
-    if kind is not n.Mod or y == 0 or not math.isfinite(x) or not math.isfinite(y):
+    if y == 0 or not math.isfinite(x) or not math.isfinite(y):
         return None
     quotient = math.floor(round_float(x / y, t))
     return x - round_float(y * quotient, t) if abs(quotient) < 2**53 else None

@@ -1,7 +1,8 @@
 """Integer sums in canonical linear form: coefficient x term + ... + constant, so that differences cancel by construction.
 
-Integers of every width form a ring modulo 2^bits, so the form is exact for wrapping types too; coefficients are kept in
-the signed range. Terms are simplified expressions that are no sums themselves, in the order in which the program mentions
+Integers of every width form a ring modulo 2^bits, so the form is exact for wrapping types too; their coefficients are kept
+in the signed range. Those of types that may not overflow stay exact (comparisons rely on it), and are written as several
+constants where one would not fit. Terms are simplified expressions that are no sums themselves, in the order in which the program mentions
 them. `gather` walks the DAG of sums once, pushing coefficients down in topological order: linear in its distinct nodes.
 """
 
@@ -18,7 +19,9 @@ Edges = tuple[tuple[n.Expr, int], ...]
 
 
 def centered(value: int, t: Type) -> int:
-    """`value` modulo 2^bits, in the signed range: how coefficients are kept."""
+    """How coefficients are kept: modulo 2^bits in the signed range; for types that may not overflow as they are, within reason."""
+    if t.overflow_is_undefined() and not abs(value) >> (t.bits() + 2):
+        return value
     half = 1 << (t.bits() - 1)
     return ((value + half) & (2 * half - 1)) - half
 
@@ -91,9 +94,33 @@ def gather(root: n.Expr, leaf: Callable[[n.Expr], n.Expr] = _keep, opaque: froze
     return {e: c for e, w in terms.items() if (c := centered(w, t))}, centered(constant, t)
 
 
+_CHUNK = 1 << 30
+
+
 def scaled(e: n.Expr, factor: int) -> n.Expr:
     """e * factor."""
-    return e if factor == 1 else n.Mul(e, const(e.type, factor))
+    if factor == 1:
+        return e
+    if e.type.overflow_is_undefined() and not e.type.can_represent_value(factor):
+        high, low = divmod(factor, _CHUNK)
+        out: n.Expr = n.Mul(scaled(e, high), const(e.type, _CHUNK))
+        return n.Add(out, scaled(e, low)) if low else out
+    return n.Mul(e, const(e.type, factor))
+
+
+def offset(e: n.Expr, constant: int) -> n.Expr:
+    """e + constant."""
+    if not constant:
+        return e
+    t = e.type
+    if not t.overflow_is_undefined():
+        return n.Add(e, const(t, constant))
+    low, high = int(t.min_value()), int(t.max_value())
+    while not low <= constant <= high:
+        part = high if constant > 0 else low
+        e = n.Add(e, const(t, part))
+        constant -= part
+    return n.Add(e, const(t, constant)) if constant else e
 
 
 def _signed_sum(parts: list[tuple[n.Expr, bool]]) -> n.Expr:
@@ -121,9 +148,9 @@ def rebuild(t: Type, terms: Terms, constant: int) -> n.Expr:
         parts.append((scaled(_signed_sum(members), factor), negative))
     constant = centered(constant, t)
     if all(negative for _, negative in parts):
-        return _signed_sum([(const(t, constant), False), *parts])
-    total = _signed_sum(parts)
-    return n.Add(total, const(t, constant)) if constant else total
+        first = max(int(t.min_value()), min(int(t.max_value()), constant)) if t.overflow_is_undefined() else constant
+        return offset(_signed_sum([(const(t, first), False), *parts]), constant - first)
+    return offset(_signed_sum(parts), constant)
 
 
 def difference(a: n.Expr, b: n.Expr) -> tuple[Terms, int]:
