@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 import math
-from typing import Any
+from typing import Any, Callable, ClassVar
 
 from ..errors import CompileError
 
@@ -39,6 +39,7 @@ class Type:
     """
 
     __slots__ = ("_code", "_bits", "_lanes", "_scalar")
+    to_expr: ClassVar[Callable[[Type, int | float], Any]]  # what min() and max() make of a number; set by the front end, which is above
     _code: TypeCode
     _bits: int
     _lanes: int
@@ -148,6 +149,14 @@ class Type:
         if self._code == TypeCode.Int:
             return (1 << (self._bits - 1)) - 1
         return (1 << self._bits) - 1 if self._code == TypeCode.UInt else math.inf
+
+    def min(self) -> Any:
+        """Smallest value as a `lang.Expr`; -inf for floats."""
+        return self.to_expr(self, self.min_value())
+
+    def max(self) -> Any:
+        """Largest value as a `lang.Expr`; inf for floats."""
+        return self.to_expr(self, self.max_value())
 
     def largest_finite(self) -> int | float:
         """Largest value that is not infinite."""

@@ -2,56 +2,70 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from ..errors import CompileError, user_location
+from ..errors import CompileError, user_error, user_location
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import Definition, Function
 from ..ir.names import anonymous_name, unique_name
 from ..ir.types import Type
 from . import definitions
-from .expr import Expr, Operand, binary, floor_div, to_expr
+from .expr import Expr, Operand, binary, convertible, to_expr
 from .func_schedule import FuncSchedulable
-from .param import OutputImageParam
-from .pipeline import Pipeline
+from .param import OutputImageParam, image_element
+from .rdom import RVar
+from .runnable import Runnable
 from .stage import Stage
 from .tuples import Tuple, is_tuple_like, to_tuple
 from .var import Var, implicit_count
 
 
-class Unevaluated:
-    """`f[x] + e` where `f` has no definition yet; assigned back to the same place it defines `f` as 0 (or 1) and adds the update."""
+class UnevaluatedFuncRefExpr:
+    """`f[x] + e` where `f` has no definition yet; assigned back to the same place it defines `f` as 0 (or 1) there and adds the update."""
 
     def __init__(self, ref: FuncRef, kind: Callable[[n.Expr, n.Expr], n.Expr], value: Any) -> None:
         self.ref, self.kind, self.value = ref, kind, value
 
 
+UnevaluatedFuncRefExpr.__name__ = "halide.halide_._UnevaluatedFuncRefExpr"  # the type's name in Halide's bindings, which Python's TypeErrors show
+
+
 class FuncRef(Operand):
     """A call of a Func, `f[x, y]`: an Expr, or for a tuple-valued Func as many as it has elements (`f[x][0]`)."""
 
-    __slots__ = ("func", "args")
+    __slots__ = ("func", "places")
 
-    def __init__(self, func: Func, args: Sequence[Any]) -> None:
-        self.func, self.args = func, list(args)
+    def __init__(self, func: Func, args: Any) -> None:
+        self.func = func
+        f = func.function
+        self.places: list[Any] = [a if isinstance(a, Var) else Expr.of(definitions.coordinate(f.name, i, a))
+                                  for i, a in enumerate(definitions.places_of(args))]
+        if f.pure is not None:
+            self.places = [Expr.of(e) for e in definitions.call_args(f.name, len(f.args), self.places)]
 
     @property
     def is_tuple_ref(self) -> bool:
         """Whether the Func has several values."""
-        return self.func.defined() and self.func.outputs() > 1
+        return len(self.func.function.types) > 1
+
+    def coordinates(self) -> tuple[n.Expr, ...]:
+        """Where the Func is called. Raises CompileError while it has no definition."""
+        f = self.func.function
+        if f.pure is None:
+            raise user_error(f'Can\'t call Func "{f.name}" because it has not yet been defined.')
+        return definitions.call_args(f.name, len(f.args), self.places)
 
     def element(self, index: int) -> n.Expr:
         """The call of one value."""
-        f = self.func.function
-        if f.pure is None:
-            raise CompileError(f"Func {f.name} is called before it is defined; define it first: {f.name}[...] = ... ({user_location()})")
-        args = definitions.call_args(f, self.args)
+        args, f = self.coordinates(), self.func.function
         return n.Call(f.types[index], f.name, args, n.CallType.Halide, f, index)
 
     def as_node(self) -> n.Expr:
-        f = self.func.function
-        if len(f.types) > 1:
-            raise CompileError(f"Func {f.name} has {len(f.types)} values, so a call of it is no single Expr; pick one: {f.name}[...][0] ({user_location()})")
+        if self.is_tuple_ref:
+            name = self.func.name()
+            raise user_error(f'Can\'t convert a reference Func "{name}" to an Expr, because {name} returns a Tuple. Pick one value: {name}[...][0]')
         return self.element(0)
 
     def type(self) -> Type:
@@ -59,52 +73,54 @@ class FuncRef(Operand):
         return self.as_node().type
 
     def size(self) -> int:
-        """Number of values."""
-        return self.func.outputs()
+        """Number of values; 0 while the Func is undefined."""
+        return len(self.func.function.types)
 
     def __len__(self) -> int:
-        return self.func.outputs()
+        return self.size()
+
+    def _check_index(self, index: int) -> int:
+        self.coordinates()
+        name = self.func.name()
+        if not self.is_tuple_ref:
+            raise user_error(f'Can\'t index into a reference to Func "{name}", because it does not return a Tuple.')
+        if not 0 <= index < self.size():
+            raise user_error(f'Tuple index out of range in reference to Func "{name}": {index} of {self.size()} values')
+        return int(index)
 
     def __getitem__(self, index: int) -> FuncTupleElementRef:
-        if self.func.defined() and not 0 <= index < self.func.outputs():
-            raise CompileError(f"Func {self.func.name()} has {self.func.outputs()} values; index {index} is out of range")
-        return FuncTupleElementRef(self, index)
+        return FuncTupleElementRef(self, self._check_index(index))
 
     def __setitem__(self, index: int, value: Any) -> None:
-        f = self.func.function
-        if f.pure is None:
-            raise CompileError(f"Func {f.name} must have a definition before one element of its tuple is updated")
-        values = [Expr.of(self.element(i)) for i in range(len(f.types))]
-        if isinstance(value, Unevaluated):
-            raise CompileError(f"Func {f.name} is not defined yet")
+        """Update one value of a tuple-valued Func, the others keep theirs: `f[x][0] = e`."""
+        index = self._check_index(index)
+        values = [Expr.of(self.element(i)) for i in range(self.size())]
         values[index] = to_expr(value)
-        self.func[tuple(self.args)] = Tuple(values) if len(values) > 1 else values[0]
+        self.func[tuple(self.places)] = values
 
-    def __iter__(self) -> Any:
-        return (self[i] for i in range(len(self)))
+    def __iter__(self) -> Iterator[FuncTupleElementRef]:
+        self._check_index(0)
+        return (self[i] for i in range(self.size()))
 
-    def _operator(self, kind: Any, other: Any, make: Callable[[Any, Any], Expr]) -> Any:
-        if self.func.function.pure is None:
-            return Unevaluated(self, kind, other)
-        return make(self, other)
+    def _operator(self, kind: Callable[[n.Expr, n.Expr], n.Expr], other: Any) -> Any:
+        if self.func.function.pure is None and (convertible(other) or is_tuple_like(other)):
+            return UnevaluatedFuncRefExpr(self, kind, other)
+        return binary(kind, self, other)
 
     def __add__(self, o: Any) -> Any:
-        return self._operator(n.Add, o, lambda a, c: binary(n.Add, a, c))
+        return self._operator(n.Add, o)
 
     def __sub__(self, o: Any) -> Any:
-        return self._operator(n.Sub, o, lambda a, c: binary(n.Sub, a, c))
+        return self._operator(n.Sub, o)
 
     def __mul__(self, o: Any) -> Any:
-        return self._operator(n.Mul, o, lambda a, c: binary(n.Mul, a, c))
+        return self._operator(n.Mul, o)
 
     def __truediv__(self, o: Any) -> Any:
-        return self._operator(n.Div, o, lambda a, c: binary(n.Div, a, c))
-
-    def __floordiv__(self, o: Any) -> Any:
-        return self._operator(n.Div, o, floor_div)
+        return self._operator(n.Div, o)
 
     def __repr__(self) -> str:
-        return f"<halide.FuncRef {self.func.name()}({', '.join(map(repr, self.args))})>"
+        return f"<halide.FuncRef {self.func.name()}({', '.join(map(str, self.places))})>"
 
 
 class FuncTupleElementRef(Operand):
@@ -124,30 +140,31 @@ class FuncTupleElementRef(Operand):
 
     def type(self) -> Type:
         """The Type of the value."""
-        return self.as_node().type
+        return self.ref.func.function.types[self._index]
+
+    def __repr__(self) -> str:
+        return f"<halide.FuncTupleElementRef {self._index} of {self.ref!r}>"
 
 
-class Func(FuncSchedulable):
+class Func(FuncSchedulable, Runnable):
     """A stage of a pipeline: a function of integer coordinates, defined by `f[x, y] = expression` and any number of updates.
 
     `Func("name")`; `Func(expr)`, `Func(buffer)` and `Func(image_param)` define it at once over implicit dimensions;
-    `Func(type, dimensions, name)` fixes the type beforehand. Schedule it with the directives (`tile`, `vectorize`, `compute_at`, ...) and run
-    it with `realize`.
+    `Func(type, dimensions, name)` fixes types and dimensions beforehand. Schedule it with the directives (`tile`, `vectorize`, `compute_at`, ...)
+    and run it with `realize`.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        name, source, required = _constructor(args, kwargs)
+        super().__init__()
+        name, source, types, dimensions = _constructor(args, kwargs)
         if "." in name:
-            raise CompileError(f"The Func name {name!r} contains '.', which is reserved; choose another name")
+            raise user_error(f'Func name "{name}" is invalid. Func names may not contain the character \'.\', as it is reserved as a separator')
         self.function = Function(unique_name(name) if name else anonymous_name("f"), where=user_location())
-        self._pipeline: Pipeline | None = None
-        if required is not None:
-            types, self.function.required_dimensions = required
-            self.function.required_types = tuple(types)
-        if isinstance(source, Expr):
+        self.function.required_types, self.function.required_dimensions = types, dimensions
+        if isinstance(source, Operand):
             self[Var("_")] = source
         elif source is not None:
-            self[Var("_")] = source[Var("_")] if source.dimensions() else source[()]
+            self[Var("_")] = image_element(source.param, [Var("_")])
 
     # -- what it is
 
@@ -159,42 +176,49 @@ class Func(FuncSchedulable):
         """Whether it has a definition."""
         return self.function.pure is not None
 
-    def _pure(self, call: str) -> Definition:
-        if self.function.pure is None:
-            raise CompileError(f"{call}() of Func {self.name()}, which is not defined yet")
-        return self.function.pure
-
     def args(self) -> list[Var]:
-        """The dimensions, innermost first."""
+        """The dimensions, innermost first; empty while undefined."""
         return [Var(a) for a in self.function.args]
 
     def dimensions(self) -> int:
-        """Number of dimensions; -1 while not defined (or the declared number)."""
-        return len(self.function.args) if self.defined() else self.function.required_dimensions
+        """Number of dimensions, or the number it was declared with."""
+        f = self.function
+        if f.pure is None and f.required_dimensions < 0:
+            raise user_error(f'Can\'t call Func::dimensions on Func "{f.name}" because it is undefined or has no dimension requirements.')
+        return len(f.args) if f.pure is not None else f.required_dimensions
+
+    def _types(self, call: str) -> tuple[Type, ...]:
+        f = self.function
+        types = f.types if f.pure is not None else f.required_types
+        if not types:
+            raise user_error(f'Can\'t call Func::{call} on Func "{f.name}" because it is undefined or has no type requirements.')
+        return types
 
     def type(self) -> Type:
-        """The Type of the only value."""
-        types = self.types()
-        if len(types) != 1:
-            raise CompileError(f"type() of Func {self.name()}, which has {len(types)} values; use types()")
+        """The Type of the only value, or the one it was declared with."""
+        types = self._types("type")
+        if len(types) > 1:
+            raise user_error(f'Can\'t call Func::type on Func "{self.name()}" because it returns a Tuple; use types()')
         return types[0]
 
     def types(self) -> list[Type]:
-        """The Type of each value."""
-        if not self.defined() and self.function.required_types:
-            return list(self.function.required_types)
-        self._pure("types")
-        return list(self.function.types)
+        """The Type of each value, or those it was declared with."""
+        return list(self._types("types"))
 
     def outputs(self) -> int:
         """Number of values."""
-        return len(self.types())
+        return len(self._types("outputs"))
+
+    def _pure(self, call: str) -> Definition:
+        if self.function.pure is None:
+            raise user_error(f"Can't call Func::{call}() on an undefined Func ({self.name()}). To check if a Func is defined, call Func::defined()")
+        return self.function.pure
 
     def value(self) -> Expr:
         """The only value of the pure definition."""
         values = self._pure("value").values
         if len(values) != 1:
-            raise CompileError(f"value() of Func {self.name()}, which has {len(values)} values; use values()")
+            raise user_error(f'Can\'t call Func::value() on Func "{self.name()}", because it has multiple values; use values()')
         return Expr.of(values[0])
 
     def values(self) -> tuple[Expr, ...]:
@@ -209,121 +233,40 @@ class Func(FuncSchedulable):
         """How many updates there are."""
         return len(self.function.updates)
 
-    def _update(self, idx: int) -> Definition:
-        if not 0 <= idx < len(self.function.updates):
-            raise CompileError(f"Func {self.name()} has {len(self.function.updates)} updates, no number {idx}")
+    def _update(self, call: str, idx: int) -> Definition:
+        count = len(self.function.updates)
+        if not 0 <= idx < count:
+            raise user_error(f'Call to {call}({idx}) with index larger than last defined update stage for Func "{self.name()}", which has {count} update(s)')
         return self.function.updates[idx]
 
     def update(self, idx: int = 0) -> Stage:
         """The schedule of update number `idx`."""
-        self._update(idx)
+        self._update("update", idx)
         return Stage(self, idx + 1)
 
     def update_args(self, idx: int = 0) -> list[Expr]:
         """The coordinates an update writes."""
-        return [Expr.of(a) for a in self._update(idx).args]
+        return [Expr.of(a) for a in self._update("update_args", idx).args]
 
     def update_value(self, idx: int = 0) -> Expr:
         """The only value of an update."""
-        return Expr.of(self._update(idx).values[0])
+        values = self._update("update_value", idx).values
+        if len(values) != 1:
+            raise user_error(f'Can\'t call Func::update_value() on Func "{self.name()}", because it has multiple values; use update_values()')
+        return Expr.of(values[0])
 
     def update_values(self, idx: int = 0) -> tuple[Expr, ...]:
         """The values of an update."""
-        return tuple(Expr.of(v) for v in self._update(idx).values)
+        return tuple(Expr.of(v) for v in self._update("update_values", idx).values)
 
-    def rvars(self, idx: int = 0) -> list[Any]:
+    def rvars(self, idx: int = 0) -> list[RVar]:
         """The RVars of an update."""
-        return definitions.rvars_of(self._update(idx))
+        d = self._update("rvars", idx).rdom
+        return [RVar.of(d, i) for i in range(len(d.variables))] if d else []
 
     def is_extern(self) -> bool:
         """Whether it is defined by an extern stage."""
         return False
-
-    # -- definitions
-
-    def __getitem__(self, args: Any) -> FuncRef:
-        if isinstance(args, (list, tuple)):
-            return FuncRef(self, args)
-        return FuncRef(self, (args,))
-
-    def __setitem__(self, args: Any, value: Any) -> None:
-        places = list(args) if isinstance(args, (list, tuple)) else [args]
-        if isinstance(value, Unevaluated):
-            self._define_by_update(places, value)
-            return
-        values = [e.as_node() for e in (to_tuple(value) if is_tuple_like(value) else [to_expr(value)])]
-        if not values:
-            raise CompileError(f"Func {self.name()} is given a tuple without elements")
-        definitions.define(self.function, places, values)
-
-    def _define_by_update(self, places: list[Any], value: Unevaluated) -> None:
-        if value.ref.func is not self or len(value.ref.args) != len(places):
-            raise CompileError(f"Func {value.ref.func.name()} is used in arithmetic before it is defined")
-        kind = value.kind
-        elements = [to_expr(v) for v in to_tuple(value.value)] if is_tuple_like(value.value) else [to_expr(value.value)]
-        start = 0 if kind in (n.Add, n.Sub) else 1
-        pure = [Var(f"_v{i}") if not isinstance(p, Var) else p for i, p in enumerate(places)]
-        if [p for p in pure if p.is_placeholder()]:
-            pure = [q for p in pure for q in ([Var.implicit(i) for i in range(implicit_count([e.as_node() for e in elements]))] if p.is_placeholder() else [p])]
-        initial = [b.const(e.type(), start) for e in elements]
-        definitions.define(self.function, list(pure), initial)
-        ref = self[tuple(places)]
-        make = floor_div if kind is n.Div else lambda a, c: binary(kind, a, c)
-        if len(elements) == 1:
-            self[tuple(places)] = make(ref, elements[0])
-        else:
-            self[tuple(places)] = Tuple([make(ref[i], e) for i, e in enumerate(elements)])
-
-    def __call__(self, *args: Any) -> FuncRef:
-        return self[args]
-
-    # -- running and compiling: all through a Pipeline of this Func alone
-
-    def pipeline(self) -> Pipeline:
-        """The Pipeline whose only output this is; it keeps what was compiled."""
-        if self._pipeline is None:
-            self._pipeline = Pipeline(self)
-        return self._pipeline
-
-    def realize(self, *args: Any, **kwargs: Any) -> Any:
-        """Compile if needed and run; see `Pipeline.realize`."""
-        return self.pipeline().realize(*args, **kwargs)
-
-    def compile_jit(self, *args: Any, **kwargs: Any) -> None:
-        """Compile now rather than at the first realize; see `Pipeline.compile_jit`."""
-        self.pipeline().compile_jit(*args, **kwargs)
-
-    def compile_to_callable(self, *args: Any, **kwargs: Any) -> Any:
-        """A Python function of the given arguments and the outputs; see `Pipeline.compile_to_callable`."""
-        return self.pipeline().compile_to_callable(*args, **kwargs)
-
-    def infer_arguments(self) -> Any:
-        """The arguments the pipeline needs; see `Pipeline.infer_arguments`."""
-        return self.pipeline().infer_arguments()
-
-    def infer_input_bounds(self, *args: Any, **kwargs: Any) -> None:
-        """Find the shapes the unset ImageParams need and allocate them; see `Pipeline.infer_input_bounds`."""
-        self.pipeline().infer_input_bounds(*args, **kwargs)
-
-    def print_loop_nest(self) -> None:
-        """Print the scheduled loops; see `Pipeline.print_loop_nest`."""
-        self.pipeline().print_loop_nest()
-
-    def compile_to_lowered_stmt(self, *args: Any, **kwargs: Any) -> None:
-        """Write the loop IR; see `Pipeline.compile_to_lowered_stmt`."""
-        self.pipeline().compile_to_lowered_stmt(*args, **kwargs)
-
-    def compile_to_c(self, *args: Any, **kwargs: Any) -> None:
-        """Write the generated C; see `Pipeline.compile_to_c`."""
-        self.pipeline().compile_to_c(*args, **kwargs)
-
-    def compile_to_header(self, *args: Any, **kwargs: Any) -> None:
-        """Write the C header; see `Pipeline.compile_to_header`."""
-        self.pipeline().compile_to_header(*args, **kwargs)
-
-    def compile_to_shared_library(self, *args: Any, **kwargs: Any) -> None:
-        """Write a shared library and its header; see `Pipeline.compile_to_shared_library`."""
-        self.pipeline().compile_to_shared_library(*args, **kwargs)
 
     def output_buffer(self) -> OutputImageParam:
         """The output buffer, to constrain its shape or to use its bounds in expressions."""
@@ -331,49 +274,90 @@ class Func(FuncSchedulable):
 
     def output_buffers(self) -> list[OutputImageParam]:
         """One a value."""
-        self._pure("output_buffer")
+        self._pure("output_buffers")
         return [OutputImageParam.of(p) for p in self.function.output_params]
+
+    # -- definitions
+
+    def __getitem__(self, args: Any) -> FuncRef:
+        return FuncRef(self, args)
+
+    def __call__(self, *args: Any) -> FuncRef:
+        return FuncRef(self, args)
+
+    def __setitem__(self, args: Any, value: Any) -> None:
+        places = definitions.places_of(args)
+        if isinstance(value, UnevaluatedFuncRefExpr):
+            self._define_by_update(places, value)
+        else:
+            definitions.define(self.function, places, to_tuple(value))
+
+    def _define_by_update(self, places: list[Any], value: UnevaluatedFuncRefExpr) -> None:
+        f, other = self.function, value.ref.func.function
+        same = f is other and [e.as_node() for e in FuncRef(self, places).places] == [e.as_node() for e in value.ref.places]
+        if not same:
+            raise user_error(f"Cannot use an unevaluated reference to '{other.name}' to define an update at a different location.")
+        if f.pure is not None:
+            raise user_error(f"Cannot use an unevaluated reference to '{other.name}' to define an update when a pure definition already exists.")
+        elements = to_tuple(value.value)
+        places, _ = definitions.expand_placeholder(places, len(places) - 1 + implicit_count([e.as_node() for e in elements]))
+        types = f.required_types if len(f.required_types) == len(elements) else [e.type() for e in elements]
+        start = 0 if value.kind in (n.Add, n.Sub) else 1
+        pure = [p if isinstance(p, Var) else Var() for p in places]
+        try:
+            definitions.define(f, pure, [Expr.of(b.const(t, start)) for t in types])
+            ref = FuncRef(self, places)
+            me = list(ref) if len(elements) > 1 else [ref]
+            definitions.define(f, places, [binary(value.kind, a, e) for a, e in zip(me, elements)])
+        except (CompileError, TypeError):
+            f.pure, f.args, f.types, f.output_params, f.schedule.storage_dims = None, (), (), [], []
+            raise
 
     def __repr__(self) -> str:
         return f"<halide.Func '{self.name()}'>"
 
 
-def _constructor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Any, Any]:
-    """(name, what to define it as, (types, dimensions) it must have)."""
-    name = kwargs.pop("name", "")
-    if kwargs.keys() - {"required_type", "required_types", "required_dimensions"}:
-        raise TypeError(f"Func() got unexpected arguments {sorted(kwargs)}")
-    types = kwargs.get("required_types") or ([kwargs["required_type"]] if "required_type" in kwargs else None)
-    rest = list(args)
-    if rest and isinstance(rest[0], str):
-        return rest[0], None, None
-    if types is None and rest and isinstance(rest[0], Type):
-        types = [rest.pop(0)]
-    elif types is None and rest and isinstance(rest[0], (list, tuple)):
-        types = list(rest.pop(0))
-    if types is not None:
-        dims = kwargs.get("required_dimensions", rest.pop(0) if rest else -1)
-        return (rest[0] if rest else name), None, (types, int(dims))
-    if rest and isinstance(rest[0], Operand):
-        return name, to_expr(rest[0]), None
-    return name, (rest[0] if rest else None), None
+def _constructor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Any, tuple[Type, ...], int]:
+    """(name, what to define it as, the types and the number of dimensions it must have)."""
+    names = ("required_types", "required_dimensions", "name")
+    given = {("required_types" if k == "required_type" else k): v for k, v in kwargs.items()}
+    if not args and not given.keys() - {"name"}:
+        return given.get("name") or "", None, (), -1
+    if len(args) == 1 and not kwargs:
+        if isinstance(args[0], str):
+            return args[0], None, (), -1
+        if isinstance(args[0], Operand) or hasattr(args[0], "param"):
+            return "", args[0], (), -1
+    given.update(zip(names, args))
+    if given.keys() == set(names) or given.keys() == set(names[:2]):
+        types = given["required_types"]
+        types = (types,) if isinstance(types, Type) else tuple(types)
+        if all(isinstance(t, Type) for t in types):
+            return given.get("name", ""), None, types, int(given["required_dimensions"])
+    raise TypeError("Func() takes a name, or an Expr, Buffer or ImageParam, or (type or types, dimensions, name)")
 
 
 def lambda_func(*args: Any) -> Func:
     """An anonymous Func: `lambda_func(x, y, x + y)`."""
-    f = Func()
-    f[tuple(args[:-1])] = args[-1]
+    f = Func(anonymous_name("lambda_"))
+    f[args[:-1]] = args[-1]
     return f
 
 
 def funcs(names: str) -> tuple[Func, ...]:
-    """Several Funcs at once: `f, g = funcs("f g")`."""
+    """Several Funcs at once: `f, g = funcs("f g")`; spaces or commas between the names."""
     return tuple(Func(v) for v in names.replace(",", " ").split())
 
 
-def evaluate(e: Any) -> Any:
-    """The value of an Expr without free Vars (or of a tuple of them), computed now."""
-    f = Func("evaluate")
-    f[()] = e
+def evaluate(expr: Any) -> Any:
+    """The value of an Expr without free Vars, computed now, as a Python number; of a tuple of Exprs a tuple of numbers."""
+    values = to_tuple(expr)
+    f = Func(f"evaluate_func_{len(values)}")
+    f[()] = Tuple(values)
     out = f.realize()
     return tuple(o[()] for o in out) if isinstance(out, (list, tuple)) else out[()]
+
+
+def evaluate_may_gpu(expr: Any) -> Any:
+    """Like evaluate(); there being no GPU code, on the CPU."""
+    return evaluate(expr)

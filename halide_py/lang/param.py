@@ -1,37 +1,57 @@
-"""Param, ImageParam, OutputImageParam, Dimension: the runtime arguments of a pipeline and what is known of their shapes."""
+"""Param: a scalar argument of a pipeline; ImageParam, OutputImageParam, Dimension: its buffers and what is known of their shapes."""
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+import math
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
-from ..errors import CompileError, user_location
+from ..errors import user_error
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.names import anonymous_name, unique_name
 from ..ir.nodes import MemoryType
-from ..ir.parameter import Parameter
+from ..ir.parameter import Parameter as ParameterData
+from ..ir.printer import to_text
+from ..ir.traverse import nodes_of
 from ..ir.types import INT32, Type
-from .definitions import expand_placeholder, has_placeholder, index_node, spread
-from .expr import Expr, Operand, literal, to_expr
-from .var import Range
+from . import definitions
+from .edits import count_edit
+from .expr import Expr, Operand, to_expr
+from .parameter import Parameter
+from .promotion import convert, literal, lossless
+from .rdom import Range
+
+P = TypeVar("P", bound="OutputImageParam")
+
+
+def scalar_value(what: str, t: Type, value: Any) -> int | float | bool:
+    """A Python number as the value of a scalar of type `t`. Raises CompileError when it does not fit, TypeError when it is no number."""
+    v = literal(value)
+    if v is None:
+        raise TypeError(f"{what} takes a number, not {value!r}")
+    if t.is_float():
+        return b.round_float(float(v), t)
+    if isinstance(v, float) and (not math.isfinite(v) or v != int(v)) or not t.can_represent_value(v):
+        raise user_error(f"{what}: the value {v} cannot be losslessly converted to type {t}")
+    return bool(v) if t.is_bool() else int(v)
 
 
 class Param(Operand):
-    """A scalar argument: `k = Param(Float(32), "k", 0.5)`; `k.set(2.0)` before running. Usable wherever an Expr is.
+    """A scalar argument: `k = Param(Float(32), "k", 0.5)`; `k.set(2.0)` before running. Name and value may be left out. Usable wherever an Expr is.
 
     Raises CompileError when a value cannot be represented in the type.
     """
 
     def __init__(self, type: Type, *args: Any, **kwargs: Any) -> None:
-        name, value = kwargs.get("name"), kwargs.get("value")
-        for a in args:
-            if isinstance(a, str):
-                name = a
-            else:
-                value = a
-        self.param = Parameter(unique_name(name) if name else anonymous_name("p"), type, False)
-        if value is not None:
-            self.set(value)
+        given = dict(zip(("name", "value") if args and isinstance(args[0], str) else ("value", "name"), args))
+        if given.keys() & kwargs.keys() or kwargs.keys() - {"name", "value"} or len(args) > 2:
+            raise TypeError("Param() takes a type, then a name, a value, or a name and a value")
+        given.update(kwargs)
+        name = given.get("name")
+        self.param = ParameterData(unique_name(name) if name else anonymous_name("p"), type, False)
+        if given.get("value") is not None:
+            self.set(given["value"])
 
     def as_node(self) -> n.Expr:
         return n.Variable(self.param.type, self.param.name, self.param)
@@ -46,71 +66,70 @@ class Param(Operand):
 
     def set(self, value: Any) -> None:
         """The value for the next runs."""
-        v = literal(value)
-        v = value.item() if v is None and hasattr(value, "item") else v
-        t = self.param.type
-        if v is None:
-            raise TypeError(f"Param {self.param.name} cannot be set to {value!r}")
-        if t.is_bool():
-            v = bool(v)
-        elif not t.can_represent_value(v) or (isinstance(v, float) and not t.is_float()):
-            raise CompileError(f"Param {self.param.name} of type {t} cannot be set to {v}, which it cannot represent ({user_location()})")
-        self.param.value = float(v) if t.is_float() else v
+        self.param.value = scalar_value(f"Param {self.param.name}", self.param.type, value)
 
-    def get(self) -> Any:
+    def get(self) -> int | float | bool | None:
         """The value set, None when there is none."""
-        return self.param.value
+        value: int | float | bool | None = self.param.value
+        return value
 
-    def _limit(self, e: Any) -> n.Expr | None:
-        x = to_expr(e)
-        return None if x.node is None else b.cast(self.param.type, x.node) if not isinstance(x.node, n.FloatImm) else b.const(self.param.type, x.node.value)
+    def _limit(self, e: Any, which: str) -> n.Expr | None:
+        node = to_expr(e).node
+        if node is None:
+            return None
+        t = self.param.type
+        found = convert(t, node) if t.is_float() and b.as_const(node) is not None else lossless(t, node)
+        if found is None:
+            raise user_error(f"The {which} value of Param {self.param.name} must have its type {t}, but {to_text(node)} has type {node.type}")
+        return found
 
     def set_range(self, min: Any, max: Any) -> None:
         """Values outside [min, max] are an error at run time; bounds inference believes the range."""
         self.set_min_value(min)
         self.set_max_value(max)
 
-    def set_min_value(self, e: Any) -> None:
-        """The smallest value allowed; Expr() for none."""
-        self.param.minimum = self._limit(e)
+    def set_min_value(self, min: Any) -> None:
+        """The smallest value allowed; `Expr()` for none."""
+        self.param.minimum = self._limit(min, "minimum")
+        count_edit()
 
-    def set_max_value(self, e: Any) -> None:
-        """The largest value allowed; Expr() for none."""
-        self.param.maximum = self._limit(e)
+    def set_max_value(self, max: Any) -> None:
+        """The largest value allowed; `Expr()` for none."""
+        self.param.maximum = self._limit(max, "maximum")
+        count_edit()
 
     def min_value(self) -> Expr:
-        """The smallest value allowed."""
-        return Expr.of(self.param.minimum) if self.param.minimum is not None else Expr()
+        """The smallest value allowed; undefined when there is none."""
+        return Expr.of(self.param.minimum)
 
     def max_value(self) -> Expr:
-        """The largest value allowed."""
-        return Expr.of(self.param.maximum) if self.param.maximum is not None else Expr()
+        """The largest value allowed; undefined when there is none."""
+        return Expr.of(self.param.maximum)
 
     def set_estimate(self, value: Any) -> None:
         """A typical value, for autoschedulers."""
-        self.param.estimate = b.const(self.param.type, value)
+        t = self.param.type
+        self.param.estimate = b.const(t, scalar_value(f"The estimate of Param {self.param.name}", t, value))
 
     def parameter(self) -> Parameter:
         """The argument as data."""
-        return self.param
+        return Parameter.of(self.param)
 
     def __repr__(self) -> str:
-        return f"<halide.Param '{self.param.name}' of type {self.param.type}>"
+        return f"<halide.Param '{self.param.name}' type {self.param.type}>"
 
 
 class Dimension:
-    """One dimension of an input or output buffer: its bounds as Exprs, and promises about them."""
+    """One dimension of an input or output buffer: its bounds as Exprs, and promises about them, which are checked at run time."""
 
-    def __init__(self, param: Parameter, index: int) -> None:
+    def __init__(self, param: ParameterData, index: int) -> None:
         if not 0 <= index < param.dimensions:
-            raise CompileError(f"{param.name} has {param.dimensions} dimensions, no number {index}")
+            raise user_error(f"Can't access dimension {index} of the {param.dimensions}-dimensional buffer {param.name}")
         self._param, self._index = param, index
 
     def _field(self, field: str) -> n.Expr:
-        constraint = getattr(self._param.dims[self._index], field)
-        if constraint is not None:
-            return constraint  # type: ignore[no-any-return]
-        return n.Variable(INT32, f"{self._param.name}.{field}.{self._index}", self._param)
+        constraint: n.Expr | None = getattr(self._param.dims[self._index], field)
+        return constraint if constraint is not None else n.Variable(INT32, f"{self._param.name}.{field}.{self._index}", self._param)
 
     def min(self) -> Expr:
         """The first coordinate."""
@@ -128,23 +147,35 @@ class Dimension:
         """The distance in memory between neighbours, in elements."""
         return Expr.of(n.Variable(INT32, f"{self._param.name}.stride.{self._index}", self._param))
 
-    def _value(self, e: Any) -> n.Expr | None:
-        x = to_expr(e)
-        return None if x.node is None else b.cast(INT32, x.node)
+    def _promise(self, e: Any, field: str) -> n.Expr | None:
+        node = to_expr(e).node
+        if node is None:
+            return None
+        what = f"The {field} of dimension {self._index} of {self._param.name}"
+        found = lossless(INT32, node) if not node.type.is_float() else None
+        if found is None:
+            raise user_error(f"{what} must be an int32, but {to_text(node)} has type {node.type}")
+        for v in nodes_of(found, n.Variable):
+            if v.param is None:
+                raise user_error(f"{what} is set to {to_text(found)}, which uses {v.name}; it may only use constants and parameters")
+        return found
 
     def set_min(self, min: Any) -> Dimension:
-        """Promise the first coordinate; Expr() takes it back."""
-        self._param.dims[self._index].min = self._value(min)
+        """Promise the first coordinate; `Expr()` takes it back."""
+        self._param.dims[self._index].min = self._promise(min, "min")
+        count_edit()
         return self
 
     def set_extent(self, extent: Any) -> Dimension:
-        """Promise the size."""
-        self._param.dims[self._index].extent = self._value(extent)
+        """Promise the size; `Expr()` takes it back."""
+        self._param.dims[self._index].extent = self._promise(extent, "extent")
+        count_edit()
         return self
 
     def set_stride(self, stride: Any) -> Dimension:
-        """Promise the stride; Expr() lifts the promise of stride 1 that dimension 0 has by default."""
-        self._param.dims[self._index].stride = self._value(stride)
+        """Promise the stride; `Expr()` lifts the promise of stride 1 that dimension 0 has by default."""
+        self._param.dims[self._index].stride = self._promise(stride, "stride")
+        count_edit()
         return self
 
     def set_bounds(self, min: Any, extent: Any) -> Dimension:
@@ -154,29 +185,32 @@ class Dimension:
     def set_estimate(self, min: Any, extent: Any) -> Dimension:
         """Typical bounds, for autoschedulers."""
         d = self._param.dims[self._index]
-        d.min_estimate, d.extent_estimate = self._value(min), self._value(extent)
+        d.min_estimate, d.extent_estimate = self._promise(min, "estimated min"), self._promise(extent, "estimated extent")
         return self
 
-    def dim(self, i: int) -> Dimension:
+    def dim(self, dimension: int) -> Dimension:
         """Another dimension of the same buffer."""
-        return Dimension(self._param, i)
+        return Dimension(self._param, dimension)
+
+    def __repr__(self) -> str:
+        return f"<halide.Dimension {self._index} of {self._param.name}>"
 
 
 class OutputImageParam:
-    """A buffer argument: its dimensions, and promises about its shape and memory."""
+    """A buffer argument: its dimensions, and promises about its shape and memory. Func.output_buffer() gives that of a Func."""
 
-    param: Parameter | None = None
+    param: ParameterData | None = None
 
-    @staticmethod
-    def of(param: Parameter) -> OutputImageParam:
+    @classmethod
+    def of(cls: type[P], param: ParameterData) -> P:
         """The handle of a buffer parameter."""
-        o = OutputImageParam()
+        o = cls()
         o.param = param
         return o
 
-    def _defined(self) -> Parameter:
+    def _defined(self) -> ParameterData:
         if self.param is None:
-            raise CompileError("This ImageParam is undefined; give it a type and a number of dimensions")
+            raise user_error(f"This {type(self).__name__} is undefined; give it a type and a number of dimensions")
         return self.param
 
     def name(self) -> str:
@@ -199,70 +233,74 @@ class OutputImageParam:
         """One dimension."""
         return Dimension(self._defined(), dimension)
 
-    def _named(self, what: str, index: int) -> Dimension:
-        p = self._defined()
-        if index >= p.dimensions:
-            raise CompileError(f"{what}() of {p.name}, which has {p.dimensions} dimensions")
-        return Dimension(p, index)
-
     def width(self) -> Expr:
         """Extent of dimension 0."""
-        return self._named("width", 0).extent()
+        return self.dim(0).extent()
 
     def height(self) -> Expr:
         """Extent of dimension 1."""
-        return self._named("height", 1).extent()
+        return self.dim(1).extent()
 
     def channels(self) -> Expr:
         """Extent of dimension 2."""
-        return self._named("channels", 2).extent()
+        return self.dim(2).extent()
 
     def left(self) -> Expr:
         """First coordinate of dimension 0."""
-        return self._named("left", 0).min()
+        return self.dim(0).min()
 
     def right(self) -> Expr:
         """Last coordinate of dimension 0."""
-        return self._named("right", 0).max()
+        return self.dim(0).max()
 
     def top(self) -> Expr:
         """First coordinate of dimension 1."""
-        return self._named("top", 1).min()
+        return self.dim(1).min()
 
     def bottom(self) -> Expr:
         """Last coordinate of dimension 1."""
-        return self._named("bottom", 1).max()
+        return self.dim(1).max()
 
     def host_alignment(self) -> int:
-        """The promised alignment of the data, in bytes."""
-        return self._defined().host_alignment
+        """The promised alignment of the data, in bytes: at least that of the elements."""
+        p = self._defined()
+        return p.host_alignment or p.type.bytes()
 
-    def set_host_alignment(self, alignment: int) -> Any:
-        """Promise the alignment of the data, in bytes; checked at run time."""
-        self._defined().host_alignment = int(alignment)
+    def set_host_alignment(self: P, alignment: int) -> P:
+        """Promise the alignment of the data, in bytes; checked at run time. Raises CompileError for other than a power of two."""
+        alignment = int(alignment)
+        if alignment <= 0 or alignment & (alignment - 1):
+            raise user_error(f"The host alignment of {self.name()} must be a power of two, not {alignment}")
+        self._defined().host_alignment = alignment
+        count_edit()
         return self
 
-    def set_estimates(self, estimates: Sequence[Any]) -> Any:
-        """Typical bounds of all dimensions."""
+    def set_estimates(self: P, estimates: Sequence[Any]) -> P:
+        """Typical bounds of all dimensions: a list of (min, extent) pairs or Ranges."""
         p = self._defined()
         if len(estimates) != p.dimensions:
-            raise CompileError(f"{p.name} has {p.dimensions} dimensions, but {len(estimates)} estimates are given")
-        for i, e in enumerate(estimates):
-            r = e if isinstance(e, Range) else Range(e)
+            raise user_error(f"{p.name} has {p.dimensions} dimensions, but {len(estimates)} estimates are given")
+        for i, r in enumerate(map(Range.of, estimates)):
             self.dim(i).set_estimate(r.min, r.extent)
         return self
 
-    def store_in(self, memory_type: MemoryType) -> Any:
-        """Where the buffer lives."""
-        self._defined().memory = MemoryType(memory_type)
+    def store_in(self: P, memory_type: MemoryType) -> P:
+        """Where the buffer lives; on a CPU that is Auto or Heap."""
+        kind = MemoryType(memory_type)
+        if kind not in (MemoryType.Auto, MemoryType.Heap):
+            raise user_error(f"store_in(MemoryType.{kind.name}) of {self.name()}: a buffer that comes from outside lives on the heap")
+        self._defined().memory = kind
         return self
 
     def parameter(self) -> Parameter:
         """The argument as data."""
-        return self._defined()
+        return Parameter.of(self._defined())
 
     def __repr__(self) -> str:
-        return f"<halide.{type(self).__name__} " + (f"'{self.param.name}' of type {self.param.type}>" if self.param else "undefined>")
+        kind = type(self).__name__
+        if self.param is None:
+            return f"<halide.{kind} {kind}()>"
+        return f"<halide.{kind} '{self.param.name}', dims: {self.param.dimensions}, type: {self.param.type}>"
 
 
 class ImageParam(OutputImageParam):
@@ -270,18 +308,25 @@ class ImageParam(OutputImageParam):
 
     def __init__(self, type: Type | None = None, dimensions: int = 0, name: str | None = None) -> None:
         if type is not None:
-            self.param = Parameter(unique_name(name) if name else anonymous_name("im"), type, True, int(dimensions))
+            self.param = ParameterData(unique_name(name) if name else anonymous_name("p"), type, True, int(dimensions))
 
     def __getitem__(self, args: Any) -> Expr:
-        return image_element(self._defined(), args)
+        return image_element(self._defined(), definitions.places_of(args))
 
-    __call__ = __getitem__
+    def __call__(self, *args: Any) -> Expr:
+        return image_element(self._defined(), definitions.places_of(args))
 
     def set(self, buffer: Any) -> None:
-        """Bind the data for the next runs. Raises CompileError for another type or number of dimensions."""
+        """Bind the data for the next runs; an undefined Buffer unbinds. Raises CompileError for another type or number of dimensions."""
         p = self._defined()
-        if buffer.defined() and (buffer.type() is not p.type or buffer.dimensions() != p.dimensions):
-            raise CompileError(f"ImageParam {p.name} is {p.dimensions}-dimensional {p.type}, but the Buffer is {buffer.dimensions()}-dimensional {buffer.type()}")
+        if not hasattr(buffer, "defined") or not hasattr(buffer, "dimensions"):
+            raise TypeError(f"ImageParam {p.name} takes a Buffer, not a {buffer.__class__.__name__}; wrap an array: hl.Buffer(array)")
+        if not buffer.defined():
+            p.buffer = None
+            return
+        if buffer.type() is not p.type or buffer.dimensions() != p.dimensions:
+            raise user_error(f"ImageParam {p.name} has type {p.type} and {p.dimensions} dimensions, but the Buffer has type {buffer.type()} and "
+                             f"{buffer.dimensions()} dimensions")
         p.buffer = buffer
 
     def get(self) -> Any:
@@ -295,13 +340,10 @@ class ImageParam(OutputImageParam):
     def trace_loads(self) -> None:
         """Report each load at run time."""
         self._defined().trace_loads = True
+        count_edit()
 
 
-def image_element(p: Parameter, args: Any) -> Expr:
+def image_element(p: ParameterData, places: Sequence[Any]) -> Expr:
     """The element of a buffer parameter at the given coordinates, `_` expanded."""
-    places = spread(list(args) if isinstance(args, (list, tuple)) else [args])
-    if has_placeholder(places):
-        places = expand_placeholder(places, p.dimensions - (len(places) - 1))
-    if len(places) != p.dimensions:
-        raise CompileError(f"{p.name} is accessed with {len(places)} arguments, but has {p.dimensions} dimensions ({user_location()})")
-    return Expr.of(n.Call(p.type, p.name, tuple(index_node(p.name, i, a) for i, a in enumerate(places)), n.CallType.Image, None, 0, p))
+    args = definitions.call_args(p.name, p.dimensions, definitions.places_of(list(places)))
+    return Expr.of(n.Call(p.type, p.name, args, n.CallType.Image, None, 0, p))

@@ -1,21 +1,41 @@
-"""Stage and the loop directives: split, fuse, reorder, tile, vectorize, ... on the loops of one definition.
+"""Directives on the loops of one definition: split, fuse, reorder, tile, vectorize, unroll, parallel, ...
 
-`StageDirectives` works on a Function's stage; Func derives from it (stage 0) and so does Stage (updates). Each directive
-checks its arguments; a message names the user's line, the Func, the stage, the directive and the loops there are.
+`StageDirectives` works on a stage of a Function; Func derives from it (stage 0) and so does Stage (any stage). Each directive checks its arguments first and
+changes the schedule only when all is well; a message names the user's line, the Func, the stage, the directive and the loops there are.
+Source of the rules: Halide's Func.cpp (Stage).
 """
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NoReturn, TypeVar
 
-from ..errors import CompileError, user_location
+from ..errors import CompileError, user_error, user_location
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import OUTERMOST, Definition, Dim, DimKind, Function, Split, SplitKind, StageSchedule, TailStrategy
 from ..ir.nodes import ForType, Partition
+from ..ir.printer import to_text
+from ..ir.traverse import nodes_of
 from ..ir.types import INT32
-from .expr import to_node
-from .var import RVar, Var, VarOrRVar
+from .edits import count_edit
+from .expr import Expr, to_node
+from .independence import order_is_free
+from .promotion import convert
+from .rdom import RVar, VarOrRVar, as_loop, loops
+from .var import Var
+
+S = TypeVar("S", bound="StageDirectives")
+
+_UNSUPPORTED_TAILS = (TailStrategy.PredicateLoads, TailStrategy.PredicateStores, TailStrategy.ShiftInwardsAndBlend, TailStrategy.RoundUpAndBlend)
+_EXACT_TAILS = (TailStrategy.Auto, TailStrategy.GuardWithIf, TailStrategy.Predicate)
+_WORD = {ForType.Parallel: "parallel", ForType.Vectorized: "vectorized", ForType.Unrolled: "unrolled", ForType.Serial: "serial"}
+
+
+def _kind(is_rvar: bool) -> str:
+    return "RVar" if is_rvar else "Var"
 
 
 class StageDirectives:
@@ -24,254 +44,355 @@ class StageDirectives:
     function: Function
     _stage = 0
 
-    def _self(self) -> Any:
-        return self
-
     def _definition(self) -> Definition:
         stages = self.function.stages()
-        if not stages:
-            raise CompileError(f"Func {self.function.name} is scheduled before it is defined ({user_location()})")
+        if self._stage >= len(stages):
+            raise user_error(f"Func {self.function.name} is scheduled before it is defined; define it first")
         return stages[self._stage]
 
-    def _loops(self) -> StageSchedule:
-        s = self._definition().schedule
+    def _schedule(self) -> StageSchedule:
+        return self._definition().schedule
+
+    def _edited(self) -> StageSchedule:
+        """The schedule, about to be changed."""
+        s = self._schedule()
         s.touched = True
+        count_edit()
         return s
 
     def _title(self) -> str:
         return self.function.name if self._stage == 0 else f"{self.function.name}.update({self._stage - 1})"
 
     def _fail(self, message: str) -> NoReturn:
-        names = ", ".join(d.var for d in self._definition().schedule.dims)
-        raise CompileError(f"In schedule for {self._title()}, {message}. Loops, innermost first: {names} ({user_location()})")
+        where = user_location()
+        at = f" at {where}" if where else ""
+        raise CompileError(f"In schedule for {self._title()}{at}, {message}\n{self.dump_argument_list()}")
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Several directives in one: when one fails, none was given."""
+        s = self._schedule()
+        before = [replace(d) for d in s.dims], list(s.splits), s.touched
+        try:
+            yield
+        except (CompileError, TypeError):
+            s.dims, s.splits, s.touched = before
+            raise
 
     def _dim(self, v: VarOrRVar, directive: str, argument: str) -> Dim:
-        for d in self._loops().dims:
+        for d in self._schedule().dims:
             if d.var == v.name():
+                if d.is_rvar() != v.is_rvar:
+                    self._fail(f"{_kind(v.is_rvar)} {v.name()}, {argument} of {directive}(), has the same name as the existing {_kind(d.is_rvar())} {d.var}")
                 return d
-        self._fail(f"could not find {argument} {v.name()} of {directive}()")
+        self._fail(f"could not find {argument} of {directive}(): {v.name()}")
 
-    def _fresh(self, v: VarOrRVar, directive: str, argument: str, free: Sequence[str]) -> str:
-        name = v.name()
-        if name not in free and any(d.var == name for d in self._loops().dims):
-            self._fail(f"{argument} {name} of {directive}() is already a loop; choose a new name")
-        return name
+    def _check_new_name(self, v: VarOrRVar, directive: str, argument: str, free: Sequence[str]) -> None:
+        if v.name() not in free and any(d.var == v.name() for d in self._schedule().dims):
+            self._fail(f"can't create {argument} {v.name()} using {directive}(), because {v.name()} is already used in this Func's schedule elsewhere; "
+                       "choose a new name")
 
     def _factor(self, factor: Any, directive: str) -> n.Expr:
+        if isinstance(factor, Expr) and not factor.defined():
+            self._fail(f"the factor of {directive}() is undefined")
         e = to_node(factor)
-        if e.type.is_float() or (b.as_int(e) is None and e.type is not INT32):
-            self._fail(f"the factor of {directive}() must be an int32, not {e.type}")
         value = b.as_int(e)
+        if not e.type.is_int_or_uint() or (value is None and e.type.bits() > 32):
+            self._fail(f"the factor of {directive}() must be an int32, but {to_text(e)} has type {e.type}")
         if value is not None and value <= 0:
-            self._fail(f"the factor of {directive}() is {value}, but must be positive")
-        return b.cast(INT32, e)
+            self._fail(f"the factor of {directive}() is {value}, but split factors must be strictly positive; use max(factor, 1) if it is computed")
+        for v in nodes_of(e, n.Variable):
+            if v.param is None:
+                self._fail(f"the factor of {directive}(), {to_text(e)}, uses {v.name}; it may only use constants and parameters")
+        return convert(INT32, e)
 
-    def split(self, old: Any, outer: Any, inner: Any, factor: Any, tail: TailStrategy = TailStrategy.Auto) -> Any:
-        """Split loop `old` into `outer` over blocks of `factor` and `inner` within a block.
+    # -- split, fuse, rename
 
-        `outer` or `inner` may reuse the old name. `tail` says what happens when `factor` does not divide the extent: `RoundUp` computes more,
+    def split(self: S, old: Any, outer: Any, inner: Any, factor: Any, tail: TailStrategy = TailStrategy.Auto) -> S:
+        """Split loop `old` into `outer` over blocks of `factor` and `inner` within a block; one of them may reuse the old name.
+
+        `tail` says what happens when `factor` (an int32 Expr of constants and parameters) does not divide the extent: `RoundUp` computes more,
         `GuardWithIf` tests each iteration, `ShiftInwards` moves the last block back (pure definitions only), `Auto` picks.
         Example: `f.split(x, xo, xi, 8)`. Raises CompileError for an unknown loop, a name in use or a tail that would change the result.
         """
-        o, p, q = VarOrRVar(old), VarOrRVar(outer), VarOrRVar(inner)
-        d = self._dim(o, "split", "argument 'old',")
+        o, p, q = as_loop(old), as_loop(outer), as_loop(inner)
+        for new in (p, q):
+            if o.is_rvar != new.is_rvar:
+                self._fail(f"can't split {_kind(o.is_rvar)} {o.name()} into {_kind(new.is_rvar)} {new.name()}; use {_kind(o.is_rvar)}s")
         if p.name() == q.name():
-            self._fail(f"outer and inner of split() are both {p.name()}")
-        outer_name, inner_name = self._fresh(p, "split", "outer", [o.name()]), self._fresh(q, "split", "inner", [o.name()])
-        if d.is_rvar() != p.is_rvar and not isinstance(outer, str) or d.is_rvar() != q.is_rvar:
-            kinds = ("RVar", "Var") if d.is_rvar() else ("Var", "RVar")
-            self._fail(f"can't split {kinds[0]} {o.name()} into {kinds[1]}s {p.name()} and {q.name()}; use {kinds[0]}s")
-        tail = TailStrategy(tail)
-        exact = d.is_rvar()
+            self._fail(f"can't split {o.name()} into {p.name()} and {q.name()}, because they have the same name")
+        d = self._dim(o, "split", "argument 'old'")
+        if d.var == OUTERMOST:
+            self._fail("can't split __outermost")
+        self._check_new_name(p, "split", "outer", [o.name()])
+        self._check_new_name(q, "split", "inner", [o.name()])
+        size, tail = self._factor(factor, "split"), TailStrategy(tail)
         self._check_tail(o.name(), d, tail)
-        schedule = self._loops()
-        at = schedule.dims.index(d)
-        schedule.dims[at:at + 1] = [Dim(inner_name, d.for_type, d.kind, d.partition), Dim(outer_name, d.for_type, d.kind, d.partition)]
-        schedule.splits.append(Split(SplitKind.Split, o.name(), outer_name, inner_name, self._factor(factor, "split"), exact, tail))
-        return self._self()
+        s = self._edited()
+        at = s.dims.index(d)
+        s.dims[at:at + 1] = [replace(d, var=q.name()), replace(d, var=p.name())]
+        s.splits.append(Split(SplitKind.Split, o.name(), p.name(), q.name(), size, d.is_rvar(), tail))
+        return self
 
     def _check_tail(self, old: str, d: Dim, tail: TailStrategy) -> None:
-        if tail in (TailStrategy.PredicateLoads, TailStrategy.PredicateStores, TailStrategy.ShiftInwardsAndBlend, TailStrategy.RoundUpAndBlend):
-            self._fail(f"tail strategy {tail.name} is not supported yet; use GuardWithIf, RoundUp, ShiftInwards or Auto")
-        if d.is_rvar() and tail not in (TailStrategy.Auto, TailStrategy.GuardWithIf, TailStrategy.Predicate):
-            self._fail(f"tail strategy {tail.name} on the RVar {old} would change the result; use GuardWithIf or Auto")
+        if tail in _UNSUPPORTED_TAILS:
+            self._fail(f"tail strategy {tail.name} for splitting {old} is not supported; use GuardWithIf, RoundUp, ShiftInwards or Auto")
+        if d.is_rvar() and tail not in _EXACT_TAILS:
+            self._fail(f"when splitting RVar {old} the tail strategy must be GuardWithIf, Predicate, or Auto, not {tail.name}. "
+                       "Anything else may change the meaning of the algorithm")
         if self._stage == 0:
             return
         if tail is TailStrategy.ShiftInwards:
-            self._fail("tail strategy ShiftInwards in an update would compute some points twice; use GuardWithIf, RoundUp or Auto")
-        inner = {s.inner for s in self._loops().splits if s.kind is SplitKind.Split}
-        if tail is TailStrategy.RoundUp and old in inner:
-            self._fail(f"tail strategy RoundUp on {old}, an inner loop of another split of an update, would compute some points twice; use GuardWithIf")
+            self._fail(f"when splitting Var {old}, ShiftInwards is not a legal tail strategy for update definitions, as it may change the meaning "
+                       "of the algorithm; use GuardWithIf, RoundUp or Auto")
+        if tail is TailStrategy.RoundUp and old in self._inner_names():
+            self._fail(f"can't use TailStrategy.RoundUp for splitting {old}, which stems from the inner loop of another split of an update definition. It may "
+                       "redundantly recompute some values, which could change the meaning of the algorithm. Use TailStrategy.GuardWithIf instead")
 
-    def fuse(self, inner: Any, outer: Any, fused: Any) -> Any:
-        """Join two loops into one, `fused`, whose extent is the product; `inner` varies fastest."""
-        i, o, f = VarOrRVar(inner), VarOrRVar(outer), VarOrRVar(fused)
-        di, do = self._dim(i, "fuse", "inner"), self._dim(o, "fuse", "outer")
-        if di is do:
-            self._fail(f"fuse() needs two loops, but both are {i.name()}")
-        if DimKind.ImpureRVar in (di.kind, do.kind) and di.kind is not do.kind:
-            self._fail(f"fuse() of {i.name()} and {o.name()} could change the result, as the order of one matters")
-        name = self._fresh(f, "fuse", "fused", [i.name(), o.name()])
-        dims = self._loops().dims
-        kind = di.kind if di.kind is do.kind else DimKind.PureRVar
-        dims[dims.index(do)] = Dim(name, do.for_type, kind, do.partition)
-        dims.remove(di)
-        self._loops().splits.append(Split(SplitKind.Fuse, name, o.name(), i.name()))
-        return self._self()
+    def _inner_names(self) -> set[str]:
+        """The loops that stem from the inner loop of a split."""
+        names: set[str] = set()
+        for s in self._schedule().splits:
+            if s.kind is SplitKind.Split:
+                if s.old in names:
+                    names.add(s.outer)
+                names.add(s.inner)
+            elif s.kind is SplitKind.Rename and s.old in names:
+                names.add(s.outer)
+            elif s.kind is SplitKind.Fuse and names & {s.inner, s.outer}:
+                names.add(s.old)
+        return names
 
-    def rename(self, old_name: Any, new_name: Any) -> Any:
+    def fuse(self: S, inner: Any, outer: Any, fused: Any) -> S:
+        """Join two loops into one, `fused`, in the place of `inner`, whose extent is the product; `inner` varies fastest.
+
+        Raises CompileError for unknown loops, a name in use, a Var made of an RVar, and where the order of RVars that matters would change.
+        """
+        i, o, f = as_loop(inner), as_loop(outer), as_loop(fused)
+        if i.name() == o.name():
+            self._fail(f"can't fuse {i.name()} with itself")
+        di, do = self._dim(i, "fuse", "argument 'inner'"), self._dim(o, "fuse", "argument 'outer'")
+        if f.is_rvar != (i.is_rvar or o.is_rvar):
+            self._fail(f"can't fuse {_kind(f.is_rvar)} {f.name()} from {_kind(i.is_rvar)} {i.name()} and {_kind(o.is_rvar)} {o.name()}; "
+                       f"the result must be a{'n RVar' if not f.is_rvar else ' Var'}")
+        if OUTERMOST in (di.var, do.var):
+            self._fail("can't fuse __outermost")
+        self._check_new_name(f, "fuse", "fused", [i.name(), o.name()])
+        dims = self._schedule().dims
+        rest = [d for d in dims if d is not do]
+        at = rest.index(di)
+        self._check_order([*rest[:at + 1], do, *rest[at + 1:]], "fuse")
+        kinds = {di.kind, do.kind}
+        kind = next(k for k in (DimKind.ImpureRVar, DimKind.PureRVar, DimKind.Pure) if k in kinds)
+        rest[at] = replace(di, var=f.name(), kind=kind)
+        self._check_race(rest[at], di.for_type)
+        s = self._edited()
+        s.dims = rest
+        s.splits.append(Split(SplitKind.Fuse, f.name(), o.name(), i.name()))
+        return self
+
+    def rename(self: S, old_name: Any, new_name: Any) -> S:
         """Give a loop another name."""
-        o, new = VarOrRVar(old_name), VarOrRVar(new_name)
-        d = self._dim(o, "rename", "old")
-        d.var = self._fresh(new, "rename", "new", [o.name()])
-        self._loops().splits.append(Split(SplitKind.Rename, o.name(), new.name()))
-        return self._self()
-
-    def reorder(self, *args: Any) -> Any:
-        """Order loops, innermost first; those not named stay where they are."""
-        names = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
-        wanted = [self._dim(VarOrRVar(v), "reorder", f"argument {i},") for i, v in enumerate(names)]
-        for i, d in enumerate(wanted):
-            if d in wanted[:i]:
-                self._fail(f"reorder() names {d.var} twice")
-        dims = self._loops().dims
-        if any(d.var == OUTERMOST for d in wanted) and wanted[-1].var != OUTERMOST:
-            self._fail("reorder() moves __outermost inside another loop")
-        new = list(dims)
-        for place, d in zip(sorted(dims.index(d) for d in wanted), wanted):
-            new[place] = d
-        fixed_before, fixed_after = ([d.var for d in each if d.kind is DimKind.ImpureRVar] for each in (dims, new))
-        if fixed_before != fixed_after:
-            self._fail(f"can't reorder RVars {' and '.join(a for a, c in zip(fixed_before, fixed_after) if a != c)}, as it may change the result")
-        dims[:] = new
-        return self._self()
-
-    def tile(self, *args: Any, **kwargs: Any) -> Any:
-        """Split two (or n) loops and order them as tiles: `tile(x, y, xo, yo, xi, yi, 32, 8)`, `tile(x, y, xi, yi, 32, 8)` (the outer loops keep
-        the names), or with lists `tile([x, y], [xo, yo], [xi, yi], [32, 8])`. The tail strategy comes last."""
-        names = {"x": 0, "y": 1, "xo": 2, "yo": 3, "xi": 4, "yi": 5}
-        values = list(args)
-        tail = TailStrategy(kwargs.pop("tail", TailStrategy.Auto))
-        if values and isinstance(values[-1], TailStrategy):
-            tail = values.pop()
-        if kwargs:
-            order = [k for k in (*names, "xfactor", "yfactor", "previous", "outers", "inners", "factors") if k in kwargs]
-            values += [kwargs[k] for k in order]
-        if values and isinstance(values[0], (list, tuple)):
-            previous, factors = list(values[0]), list(values[-1])
-            inners, outers = list(values[-2]), list(values[1]) if len(values) == 4 else list(values[0])
-        elif len(values) == 8:
-            previous, outers, inners, factors = values[:2], values[2:4], values[4:6], values[6:]
-        elif len(values) == 6:
-            previous, outers, inners, factors = values[:2], values[:2], values[2:4], values[4:]
-        else:
-            raise TypeError("tile() takes (x, y, xo, yo, xi, yi, xfactor, yfactor), (x, y, xi, yi, xfactor, yfactor) or lists")
-        if not len(previous) == len(outers) == len(inners) == len(factors):
-            self._fail("the lists given to tile() must have the same length")
-        for old, outer, inner, factor in zip(previous, outers, inners, factors):
-            self.split(old, outer, inner, factor, tail)
-        return self.reorder(*inners, *outers)
-
-    def _mark(self, v: Any, kind: ForType, directive: str) -> Any:
-        d = self._dim(VarOrRVar(v), directive, "argument 'var',")
+        o, new = as_loop(old_name), as_loop(new_name)
+        if o.is_rvar != new.is_rvar:
+            self._fail(f"can't rename {_kind(o.is_rvar)} {o.name()} to {_kind(new.is_rvar)} {new.name()}")
+        d = self._dim(o, "rename", "argument 'old_name'")
         if d.var == OUTERMOST:
-            self._fail(f"{directive}() of __outermost")
-        if kind in (ForType.Parallel, ForType.Vectorized) and d.kind is DimKind.ImpureRVar and not self._loops().allow_race_conditions:
-            self._fail(f"marking the RVar {d.var} {kind.value} may introduce a race condition, resulting in incorrect output; "
-                       "use allow_race_conditions() if you know it does not")
-        if kind is ForType.Vectorized and any(o.for_type is ForType.Vectorized and o is not d for o in self._loops().dims):
-            others = [o.var for o in self._loops().dims if o.for_type is ForType.Vectorized and o is not d]
-            if len(others) > 1:
-                self._fail(f"{d.var} is vectorized inside the vectorized {', '.join(others)}")
+            self._fail("can't rename __outermost")
+        self._check_new_name(new, "rename", "name", [o.name()])
+        if o.name() != new.name():
+            s = self._edited()
+            d.var = new.name()
+            s.splits.append(Split(SplitKind.Rename, o.name(), new.name()))
+        return self
+
+    # -- order
+
+    def _check_order(self, after: Sequence[Dim], directive: str) -> None:
+        """The order of loops whose order matters must stay, unless the update may run in any order."""
+        old = [d.var for d in self._schedule().dims if d.kind is DimKind.ImpureRVar]
+        new = [d.var for d in after if d.kind is DimKind.ImpureRVar]
+        if old == new or order_is_free(self.function, self._definition()):
+            return
+        swapped = next((x, y) for i, x in enumerate(old) for y in old[i + 1:] if new.index(x) > new.index(y))
+        self._fail(f"can't {directive} RVars {swapped[0]} and {swapped[1]} because it may change the meaning of the algorithm")
+
+    def reorder(self: S, *args: Any) -> S:
+        """Order loops, innermost first; those not named stay where they are. Takes the loops one by one or as a list.
+
+        Raises CompileError for an unknown or repeated loop, and where the order of RVars that matters would change.
+        """
+        vars = loops(args)
+        wanted = [self._dim(v, "reorder", f"argument {i}") for i, v in enumerate(vars)]
+        for i, d in enumerate(wanted):
+            if any(d is e for e in wanted[:i]):
+                self._fail(f"the call to reorder references {d.var} twice")
+        dims = self._schedule().dims
+        places = sorted(next(i for i, e in enumerate(dims) if e is d) for d in wanted)
+        after = list(dims)
+        for place, d in zip(places, wanted):
+            after[place] = d
+        if after[-1].var != OUTERMOST:
+            self._fail("Var.outermost() may not be reordered inside any other loop")
+        self._check_order(after, "reorder")
+        self._edited().dims = after
+        return self
+
+    def tile(self: S, *args: Any, **kwargs: Any) -> S:
+        """Split two (or n) loops and order them as tiles.
+
+        `tile(x, y, xo, yo, xi, yi, 32, 8)`, `tile(x, y, xi, yi, 32, 8)` (the outer loops keep the names), or with lists, innermost first:
+        `tile([x, y], [xo, yo], [xi, yi], [32, 8])`, `tile([x, y], [xi, yi], [32, 8])`. `tail` comes last.
+        """
+        previous, outers, inners, factors, tail = _tile_arguments(args, kwargs)
+        if not len(previous) == len(outers) == len(inners) == len(factors):
+            self._fail(f"the lists passed to tile() must all be the same length, not {len(previous)}, {len(outers)}, {len(inners)} and {len(factors)}")
+        with self._all_or_nothing():
+            for old, outer, inner, factor in zip(previous, outers, inners, factors):
+                self.split(old, outer, inner, factor, tail)
+            self.reorder(*inners, *outers)
+        return self
+
+    # -- how loops run
+
+    def _check_race(self, d: Dim, kind: ForType) -> None:
+        if kind in (ForType.Parallel, ForType.Vectorized) and d.kind is DimKind.ImpureRVar and not self._schedule().allow_race_conditions:
+            self._fail(f"marking var {d.var} as {_WORD[kind]} may introduce a race condition resulting in incorrect output, because its iterations may touch "
+                       "the same element. Use atomic() if the operation is associative, or allow_race_conditions() if you know that there is no race or "
+                       "that it does no harm")
+
+    def _mark(self: S, v: Any, kind: ForType, directive: str) -> S:
+        d = self._dim(as_loop(v), directive, "argument 'var'")
+        if d.var == OUTERMOST and kind is not ForType.Serial:
+            self._fail(f"can't mark __outermost as {_WORD[kind]}; it has one iteration")
+        self._check_race(d, kind)
+        self._edited()
         d.for_type = kind
-        return self._self()
+        return self
 
-    def _split_and_mark(self, v: Any, factor: Any, tail: TailStrategy, kind: ForType, directive: str, mark_outer: bool = False) -> Any:
-        old = VarOrRVar(v)
-        dims = {d.var for d in self._loops().dims}
-        letter = {"vectorize": "v", "unroll": "u", "parallel": "p"}[directive]
-        fresh = next(name for name in (f"{old.name()}.{letter}{i}" for i in range(1000)) if name not in dims)
+    def _split_and_mark(self: S, v: Any, factor: Any, tail: TailStrategy, kind: ForType, directive: str) -> S:
+        """`directive(v, factor)`: the inner loop of the split (for parallel the outer one, which keeps the name) runs that way."""
+        old = as_loop(v)
+        taken = {d.var for d in self._schedule().dims}
+        fresh = next(name for name in (f"{old.name()}.{directive[0]}{i}" for i in range(len(taken) + 1)) if name not in taken)
         inner = RVar(fresh) if old.is_rvar else Var(fresh)
-        same = RVar(old.name()) if old.is_rvar else Var(old.name())
-        self.split(v, same, inner, factor, tail)
-        return self._mark(same if mark_outer else inner, kind, directive)
+        outer = RVar(old.name()) if old.is_rvar else Var(old.name())
+        self._dim(old, directive, "argument 'var'")
+        with self._all_or_nothing():
+            self.split(old, outer, inner, factor, tail)
+            self._mark(outer if kind is ForType.Parallel else inner, kind, directive)
+        return self
 
-    def vectorize(self, var: Any, factor: Any = None, tail: TailStrategy = TailStrategy.Auto) -> Any:
-        """Compute all iterations of a loop (its extent must be a constant), or blocks of `factor` of them, at once in vectors."""
+    def vectorize(self: S, var: Any, factor: Any = None, tail: TailStrategy = TailStrategy.Auto) -> S:
+        """Compute all iterations of a loop (its extent must be a constant), or blocks of `factor` of them, at once in vectors.
+
+        Raises CompileError for an unknown loop and for an RVar whose iterations may touch the same element.
+        """
         if factor is None:
             return self._mark(var, ForType.Vectorized, "vectorize")
         return self._split_and_mark(var, factor, tail, ForType.Vectorized, "vectorize")
 
-    def unroll(self, var: Any, factor: Any = None, tail: TailStrategy = TailStrategy.Auto) -> Any:
+    def unroll(self: S, var: Any, factor: Any = None, tail: TailStrategy = TailStrategy.Auto) -> S:
         """Write out all iterations of a loop (its extent must be a constant), or blocks of `factor` of them, one after the other."""
         if factor is None:
             return self._mark(var, ForType.Unrolled, "unroll")
         return self._split_and_mark(var, factor, tail, ForType.Unrolled, "unroll")
 
-    def parallel(self, var: Any, task_size: Any = None, tail: TailStrategy = TailStrategy.Auto) -> Any:
-        """Run the iterations of a loop, or tasks of `task_size` of them, on the thread pool."""
+    def parallel(self: S, var: Any, task_size: Any = None, tail: TailStrategy = TailStrategy.Auto) -> S:
+        """Run the iterations of a loop, or tasks of `task_size` of them, on the thread pool.
+
+        Raises CompileError for an unknown loop and for an RVar whose iterations may touch the same element.
+        """
         if task_size is None:
             return self._mark(var, ForType.Parallel, "parallel")
-        return self._split_and_mark(var, task_size, tail, ForType.Parallel, "parallel", mark_outer=True)
+        return self._split_and_mark(var, task_size, tail, ForType.Parallel, "parallel")
 
-    def serial(self, var: Any) -> Any:
+    def serial(self: S, var: Any) -> S:
         """Run a loop in order, the default."""
         return self._mark(var, ForType.Serial, "serial")
 
-    def partition(self, var: Any, partition_policy: Partition) -> Any:
-        """Whether a loop may be split into prologue, steady state and epilogue."""
-        self._dim(VarOrRVar(var), "partition", "argument 'var',").partition = Partition(partition_policy)
-        return self._self()
+    def partition(self: S, var: Any, partition_policy: Partition) -> S:
+        """Whether a loop may be split into prologue, steady state and epilogue: `Partition.Auto`, `Never` or `Always`."""
+        d = self._dim(as_loop(var), "partition", "argument 'var'")
+        self._edited()
+        d.partition = Partition(partition_policy)
+        return self
 
-    def never_partition(self, *vars: Any) -> Any:
-        """`partition(v, Never)` for several loops."""
-        for v in vars[0] if len(vars) == 1 and isinstance(vars[0], (list, tuple)) else vars:
-            self.partition(v, Partition.Never)
-        return self._self()
+    def _partition_all(self: S, vars: Sequence[Any], policy: Partition, directive: str) -> S:
+        dims = [self._dim(v, directive, f"argument {i}") for i, v in enumerate(loops(vars))]
+        self._edited()
+        for d in dims:
+            d.partition = policy
+        return self
 
-    def always_partition(self, *vars: Any) -> Any:
-        """`partition(v, Always)` for several loops."""
-        for v in vars[0] if len(vars) == 1 and isinstance(vars[0], (list, tuple)) else vars:
-            self.partition(v, Partition.Always)
-        return self._self()
+    def never_partition(self: S, *vars: Any) -> S:
+        """`partition(v, Never)` for several loops, given one by one or as a list."""
+        return self._partition_all(vars, Partition.Never, "never_partition")
 
-    def never_partition_all(self) -> Any:
+    def always_partition(self: S, *vars: Any) -> S:
+        """`partition(v, Always)` for several loops, given one by one or as a list."""
+        return self._partition_all(vars, Partition.Always, "always_partition")
+
+    def never_partition_all(self: S) -> S:
         """`partition(v, Never)` for all loops."""
-        for d in self._loops().dims:
+        for d in self._edited().dims:
             d.partition = Partition.Never
-        return self._self()
+        return self
 
-    def always_partition_all(self) -> Any:
+    def always_partition_all(self: S) -> S:
         """`partition(v, Always)` for all loops."""
-        for d in self._loops().dims:
+        for d in self._edited().dims:
             d.partition = Partition.Always
-        return self._self()
+        return self
 
-    def allow_race_conditions(self) -> Any:
+    def allow_race_conditions(self: S) -> S:
         """Let loops over RVars run in parallel or in vectors although it cannot be proved that the result stays the same."""
-        self._loops().allow_race_conditions = True
-        return self._self()
+        self._edited().allow_race_conditions = True
+        return self
 
     def unscheduled(self) -> None:
-        """Say that this stage is left without directives on purpose."""
-        self._loops()
+        """Say that this stage is left without directives on purpose. Raises CompileError when it has some."""
+        if self._schedule().touched:
+            self._fail("unscheduled() is called for a stage that has been scheduled")
+        self._edited()
 
     def dump_argument_list(self) -> str:
-        """The loops, innermost first."""
-        return ", ".join(d.var for d in self._definition().schedule.dims)
+        """The loops, innermost first: `Vars: x y __outermost`."""
+        return f"Vars: {' '.join(d.var for d in self._schedule().dims)}\n"
+
+
+def _tile_arguments(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], list[Any], list[Any], list[Any], TailStrategy]:
+    """(previous, outers, inners, factors, tail) of a call of tile()."""
+    forms = (("x", "y", "xo", "yo", "xi", "yi", "xfactor", "yfactor"), ("x", "y", "xi", "yi", "xfactor", "yfactor"),
+             ("previous", "outers", "inners", "factors"), ("previous", "inners", "factors"))
+    lists = bool(args) and isinstance(args[0], (list, tuple)) or "previous" in kwargs
+    for form in forms[2:] if lists else forms[:2]:
+        names = (*form, "tail")
+        given = dict(zip(names, args))
+        if len(args) > len(names) or given.keys() & kwargs.keys() or not isinstance(given.get("tail", TailStrategy.Auto), TailStrategy):
+            continue
+        given.update(kwargs)
+        tail = TailStrategy(given.pop("tail", TailStrategy.Auto))
+        if given.keys() != set(form):
+            continue
+        if lists:
+            outers = given.get("outers", given["previous"])
+            return list(given["previous"]), list(outers), list(given["inners"]), list(given["factors"]), tail
+        x, y = given["x"], given["y"]
+        return [x, y], [given.get("xo", x), given.get("yo", y)], [given["xi"], given["yi"]], [given["xfactor"], given["yfactor"]], tail
+    raise TypeError("tile() takes (x, y, xo, yo, xi, yi, xfactor, yfactor), (x, y, xi, yi, xfactor, yfactor), or lists "
+                    "(previous, outers, inners, factors) or (previous, inners, factors); then a tail strategy")
 
 
 class Stage(StageDirectives):
-    """The schedule of one update: `f.update(0).vectorize(x, 8)`."""
+    """The schedule of one definition: `f.update(0).vectorize(x, 8)`; `Stage(f)` is that of the pure definition."""
 
     def __init__(self, func: Any, stage: int = 0) -> None:
         self.func, self.function, self._stage = func, func.function, stage
 
     def name(self) -> str:
-        """The stage as it is named in messages and loops."""
-        return self.function.stage_name(self._stage)
+        """The stage as messages name it: `f`, `f.update(0)`."""
+        return self._title()
 
     def __repr__(self) -> str:
         return f"<halide.Stage '{self.name()}'>"
-
-

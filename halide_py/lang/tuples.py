@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any
 
-from .expr import Expr, to_expr
+from ..errors import user_error
+from .expr import Expr, Operand, to_expr
 
 
 class Tuple:
-    """The values of a tuple-valued Func: `f[x] = hl.Tuple([a, b])` or just `(a, b)`."""
+    """The values of a tuple-valued Func: `f[x] = hl.Tuple([a, b])` or just `(a, b)`. Takes a sequence of Exprs or a call of a Func.
+
+    Raises CompileError for no elements.
+    """
 
     def __init__(self, values: Any) -> None:
         self.values: list[Expr] = to_tuple(values)
@@ -31,15 +36,19 @@ class Tuple:
 
 
 def is_tuple_like(x: Any) -> bool:
-    """Whether `x` stands for several Exprs: a Tuple, a sequence, or a call of a tuple-valued Func."""
-    return isinstance(x, (Tuple, list, tuple)) or getattr(x, "is_tuple_ref", False)
+    """Whether `x` stands for several Exprs: a Tuple, a sequence (any class with `__len__` and `__getitem__`), or a call of a tuple-valued Func."""
+    if isinstance(x, (Tuple, list, tuple)):
+        return True
+    if isinstance(x, Operand):
+        return getattr(x, "is_tuple_ref", False)
+    return not isinstance(x, (str, bytes)) and hasattr(type(x), "__len__") and hasattr(type(x), "__getitem__")
 
 
 def to_tuple(x: Any) -> list[Expr]:
-    """The Exprs of a tuple-like object."""
+    """The Exprs of a tuple-like object, or of a single value."""
     if isinstance(x, Tuple):
         return x.values
-    if getattr(x, "is_tuple_ref", False):
-        return [to_expr(x[i]) for i in range(len(x))]
-    values: Sequence[Any] = list(x)
-    return [to_expr(v) for v in values]
+    values = [to_expr(x[i]) for i in range(len(x))] if is_tuple_like(x) else [to_expr(x)]
+    if not values:
+        raise user_error("Tuples must have at least one element")
+    return values

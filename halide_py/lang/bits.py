@@ -1,0 +1,168 @@
+"""Integer functions on Exprs: bit counts, C-like division, and the fixed-point family (widening, halving, saturating, rounding)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..errors import user_error
+from ..ir import nodes as n
+from ..ir.intrinsics import intrinsic
+from ..ir.printer import to_text
+from ..ir.types import Type, TypeCode
+from .expr import Expr, shift_amount, to_node
+from .promotion import exact, literal, match_bits, match_lanes, match_types
+
+
+def _integer(name: str, e: n.Expr) -> n.Expr:
+    if not e.type.is_int_or_uint():
+        raise user_error(f"Argument to {name} must be an integer, but {to_text(e)} has type {e.type}")
+    return e
+
+
+def _count(name: str, doc: str) -> Callable[[Any], Expr]:
+    def call(x: Any) -> Expr:
+        e = _integer(name, to_node(x))
+        return Expr.of(intrinsic(name, e.type, e))
+
+    call.__name__, call.__doc__ = name, doc
+    return call
+
+
+popcount = _count("popcount", "The number of ones, in the type of x.")
+count_leading_zeros = _count("count_leading_zeros", "Zeros before the highest one, in the type of x; the width for 0.")
+count_trailing_zeros = _count("count_trailing_zeros", "Zeros after the lowest one, in the type of x; the width for 0.")
+
+
+def div_round_to_zero(x: Any, y: Any) -> Expr:
+    """C's integer division: the quotient's fraction is dropped; 0 when dividing by 0."""
+    a, c = match_types(_integer("div_round_to_zero", to_node(x)), _integer("div_round_to_zero", to_node(y)))
+    return Expr.of(n.Div(a, c) if a.type.is_uint() else intrinsic("div_round_to_zero", a.type, a, c))
+
+
+def mod_round_to_zero(x: Any, y: Any) -> Expr:
+    """C's remainder, with the sign of x; 0 when dividing by 0."""
+    a, c = match_types(_integer("mod_round_to_zero", to_node(x)), _integer("mod_round_to_zero", to_node(y)))
+    return Expr.of(n.Mod(a, c) if a.type.is_uint() else intrinsic("mod_round_to_zero", a.type, a, c))
+
+
+def extract_bits(t: Type, e: Any, lsb: Any) -> Expr:
+    """The bits of `e` from bit `lsb` on, as type `t`; bits beyond the end are zero."""
+    node, offset = to_node(e), _integer("extract_bits", to_node(lsb))
+    return Expr.of(intrinsic("extract_bits", t.with_lanes(node.type.lanes()), node, offset))
+
+
+def concat_bits(exprs: Sequence[Any]) -> Expr:
+    """Values of one type side by side in one wide unsigned integer, the first lowest. Their number must be a power of two, their bits 64 at most."""
+    nodes = [to_node(e) for e in exprs]
+    if not nodes or len(nodes) & (len(nodes) - 1):
+        raise user_error(f"concat_bits received {len(nodes)} arguments, which is not a power of two")
+    if len({e.type for e in nodes}) > 1:
+        raise user_error(f"concat_bits needs arguments of one type, not {', '.join(str(e.type) for e in nodes)}")
+    bits = nodes[0].type.bits() * len(nodes)
+    if bits > 64:
+        raise user_error(f"concat_bits of {len(nodes)} values of type {nodes[0].type} has {bits} bits; 64 is the most")
+    return Expr.of(intrinsic("concat_bits", nodes[0].type.with_bits(bits).with_code(TypeCode.UInt), *nodes))
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Fixed point
+
+
+def _wide(name: str, e: n.Expr) -> Type:
+    if e.type.bits() > 32:
+        raise user_error(f"{name} of {to_text(e)} of type {e.type}: there is no type of twice its width")
+    return e.type.with_bits(e.type.bits() * 2)
+
+
+def widening_add(x: Any, y: Any) -> Expr:
+    """x + y at twice the width."""
+    a, c = match_types(to_node(x), to_node(y))
+    return Expr.of(intrinsic("widening_add", _wide("widening_add", a), a, c))
+
+
+def widening_sub(x: Any, y: Any) -> Expr:
+    """x - y at twice the width; signed also for unsigned operands."""
+    a, c = match_types(to_node(x), to_node(y))
+    t = _wide("widening_sub", a)
+    return Expr.of(intrinsic("widening_sub", t.with_code(TypeCode.Int) if t.is_uint() else t, a, c))
+
+
+def widening_mul(x: Any, y: Any) -> Expr:
+    """x * y at twice the width; the signs of the types may differ, then the result is signed."""
+    a, c = match_lanes(*match_bits(to_node(x), to_node(y)))
+    if a.type.is_float() != c.type.is_float():
+        a, c = match_types(a, c)
+    t = _wide("widening_mul", a)
+    return Expr.of(intrinsic("widening_mul", t.with_code(TypeCode.Int) if t.is_uint() and c.type.is_int() else t, a, c))
+
+
+def _widen_right(name: str, sign: str) -> Callable[[Any, Any], Expr]:
+    def call(x: Any, y: Any) -> Expr:
+        a, c = match_lanes(_integer(name, to_node(x)), _integer(name, to_node(y)))
+        if _wide(name, c) is not a.type:
+            raise user_error(f"{name} type mismatch: {to_text(a)} has type {a.type}, but must be {_wide(name, c)}, "
+                             f"twice as wide as {to_text(c)} of type {c.type}")
+        return Expr.of(intrinsic(name, a.type, a, c))
+
+    call.__name__, call.__doc__ = name, f"x {sign} y, where y has half the width of x."
+    return call
+
+
+widen_right_add, widen_right_sub, widen_right_mul = (_widen_right(f"widen_right_{k}", s) for k, s in (("add", "+"), ("sub", "-"), ("mul", "*")))
+
+
+def _shift(name: str, widen: bool, doc: str) -> Callable[[Any, Any], Expr]:
+    def call(x: Any, y: Any) -> Expr:
+        what, a, c = shift_amount(name, _integer(name, to_node(x)), y)
+        return Expr.of(intrinsic(what, _wide(name, a) if widen else a.type, a, c))
+
+    call.__name__, call.__doc__ = name, doc
+    return call
+
+
+widening_shift_left = _shift("widening_shift_left", True, "x at twice the width, shifted left by y; a negative signed y shifts right.")
+widening_shift_right = _shift("widening_shift_right", True, "x at twice the width, shifted right by y; a negative signed y shifts left.")
+rounding_shift_left = _shift("rounding_shift_left", False, "x shifted left by y; for a negative signed y right, rounded to nearest, halves up.")
+rounding_shift_right = _shift("rounding_shift_right", False, "x shifted right by y, rounded to nearest, halves up; a negative signed y shifts left.")
+
+
+def _same(name: str, doc: str) -> Callable[[Any, Any], Expr]:
+    def call(x: Any, y: Any) -> Expr:
+        a, c = match_types(to_node(x), to_node(y))
+        return Expr.of(intrinsic(name, a.type, a, c))
+
+    call.__name__, call.__doc__ = name, doc
+    return call
+
+
+saturating_add = _same("saturating_add", "x + y, clamped to the range of the type.")
+saturating_sub = _same("saturating_sub", "x - y, clamped to the range of the type.")
+halving_add = _same("halving_add", "(x + y) / 2 without overflow, rounded down.")
+halving_sub = _same("halving_sub", "(x - y) / 2 without overflow, rounded down.")
+rounding_halving_add = _same("rounding_halving_add", "(x + y + 1) / 2 without overflow.")
+
+
+def _mul_shift(name: str, doc: str) -> Callable[[Any, Any, Any], Expr]:
+    def call(x: Any, y: Any, q: Any) -> Expr:
+        a, c = match_types(_integer(name, to_node(x)), _integer(name, to_node(y)))
+        amount = literal(q)
+        if amount is not None:
+            t = a.type.with_code(TypeCode.UInt)
+            if isinstance(amount, float) or not exact(t.element_of(), int(amount)):
+                raise user_error(f"{name} shift must be unsigned and fit {t}, not {amount}")
+            _, _, s = shift_amount(name, a, amount)
+        else:
+            s = to_node(q)
+            if not s.type.is_uint():
+                raise user_error(f"{name} shift must be unsigned, but {to_text(s)} has type {s.type}")
+            a, s = match_bits(*match_lanes(a, s))
+            a, c = match_types(a, c)
+        return Expr.of(intrinsic(name, a.type, a, c, s))
+
+    call.__name__, call.__doc__ = name, doc
+    return call
+
+
+mul_shift_right = _mul_shift("mul_shift_right", "x * y >> q computed at twice the width, clamped to the type; q is unsigned.")
+rounding_mul_shift_right = _mul_shift("rounding_mul_shift_right", "x * y >> q computed at twice the width, rounded to nearest, clamped to the type; q is unsigned.")

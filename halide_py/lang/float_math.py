@@ -1,0 +1,130 @@
+"""Float functions on Exprs: trigonometry, exponentials, rounding, classification. Integers become float32; float64 and float16 stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import user_error
+from ..ir import build as b
+from ..ir import nodes as n
+from ..ir.intrinsics import intrinsic, math_call
+from ..ir.printer import to_text
+from ..ir.types import BOOL
+from .expr import Expr, integer_power, power, to_node
+from .promotion import FLOAT32, convert, match_types
+
+
+def _as_float(x: Any) -> n.Expr:
+    """An argument as a float the C library knows: ints and brain floats as float32."""
+    e = to_node(x)
+    if e.type.is_handle():
+        raise user_error(f"A math function of {to_text(e)}, which is a handle; it takes numbers")
+    return e if e.type.is_float() and not e.type.is_bfloat() else convert(FLOAT32.with_lanes(e.type.lanes()), e)
+
+
+def _one(name: str, doc: str) -> Callable[[Any], Expr]:
+    def call(x: Any) -> Expr:
+        return Expr.of(math_call(name, _as_float(x)))
+
+    call.__name__, call.__doc__ = name, doc
+    return call
+
+
+sin = _one("sin", "Sine of x radians.")
+cos = _one("cos", "Cosine of x radians.")
+tan = _one("tan", "Tangent of x radians.")
+asin = _one("asin", "The angle whose sine is x.")
+acos = _one("acos", "The angle whose cosine is x.")
+atan = _one("atan", "The angle whose tangent is x.")
+sinh = _one("sinh", "Hyperbolic sine.")
+cosh = _one("cosh", "Hyperbolic cosine.")
+tanh = _one("tanh", "Hyperbolic tangent.")
+asinh = _one("asinh", "Inverse hyperbolic sine.")
+acosh = _one("acosh", "Inverse hyperbolic cosine.")
+atanh = _one("atanh", "Inverse hyperbolic tangent.")
+exp = _one("exp", "e to the x.")
+log = _one("log", "Natural logarithm.")
+sqrt = _one("sqrt", "Square root.")
+floor = _one("floor", "The largest integer not above x, as a float.")
+ceil = _one("ceil", "The smallest integer not below x, as a float.")
+round = _one("round", "The nearest integer, halfway cases to even, as a float.")
+trunc = _one("trunc", "x without its fraction, as a float.")
+
+
+def _pair(name: str, x: Any, y: Any) -> Expr:
+    return Expr.of(math_call(name, *match_types(_as_float(x), _as_float(y))))
+
+
+def atan2(y: Any, x: Any) -> Expr:
+    """The angle of the point (x, y)."""
+    return _pair("atan2", y, x)
+
+
+def hypot(x: Any, y: Any) -> Expr:
+    """The square root of x*x + y*y."""
+    return _pair("hypot", x, y)
+
+
+def pow(x: Any, y: Any) -> Expr:
+    """x to the y: an integer constant y multiplies out in x's own type, the rest is floats."""
+    return power(x, y)
+
+
+def fract(x: Any) -> Expr:
+    """The fraction of x, with the sign of x: x - trunc(x)."""
+    a = _as_float(x)
+    return Expr.of(n.Sub(a, math_call("trunc", a)))
+
+
+def _only_float32(name: str, x: Any) -> n.Expr:
+    e = to_node(x)
+    if e.type.element_of() is not FLOAT32:
+        raise user_error(f"{name} only works for float32, but {to_text(e)} has type {e.type}; cast it with f32()")
+    return e
+
+
+def erf(x: Any) -> Expr:
+    """The error function of a float32."""
+    return Expr.of(math_call("erf", _only_float32("erf", x)))
+
+
+def _fast(name: str) -> Callable[[Any], Expr]:
+    def call(x: Any) -> Expr:
+        return Expr.of(math_call(name, _only_float32(name, x)))
+
+    call.__name__, call.__doc__ = name, f"A quicker {name[5:]} of a float32, exact to about 1e-5."
+    return call
+
+
+fast_exp, fast_log = _fast("fast_exp"), _fast("fast_log")
+fast_sin, fast_cos = _fast("fast_sin"), _fast("fast_cos")
+fast_inverse, fast_inverse_sqrt = _fast("fast_inverse"), _fast("fast_inverse_sqrt")
+
+
+def fast_pow(x: Any, y: Any) -> Expr:
+    """A quicker pow of float32, exact to about 1e-5; an integer constant y multiplies out. Ints become float32."""
+    a, c = to_node(x), to_node(y)
+    exponent = b.as_int(c)
+    if exponent is not None and not c.type.is_bool():
+        return Expr.of(integer_power(a, exponent))
+    for e in (a, c):
+        if e.type.is_float() and e.type.element_of() is not FLOAT32:
+            raise user_error(f"fast_pow only works for float32, but {to_text(e)} has type {e.type}; cast it with f32()")
+    return Expr.of(math_call("fast_pow", *match_types(_as_float(x), _as_float(y))))
+
+
+def _classify(name: str, doc: str) -> Callable[[Any], Expr]:
+    def call(x: Any) -> Expr:
+        e = to_node(x)
+        if not e.type.is_float():
+            raise user_error(f"{name} only works for float, but {to_text(e)} has type {e.type}")
+        return Expr.of(intrinsic(name, BOOL.with_lanes(e.type.lanes()), e))
+
+    call.__name__, call.__doc__ = name, doc
+    return call
+
+
+is_nan = _classify("is_nan", "Whether x is not a number.")
+is_inf = _classify("is_inf", "Whether x is infinite.")
+is_finite = _classify("is_finite", "Whether x is neither infinite nor NaN.")

@@ -1,0 +1,126 @@
+"""Which loops of an update may run in any order or at once: race-free RVars, and updates whose order does not matter.
+
+All answers are conservative: False (or ImpureRVar) means not proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..ir import build as b
+from ..ir import nodes as n
+from ..ir.function import Definition, DimKind, Function
+from ..ir.simplify.linear import gather
+from ..ir.traverse import mentions, nodes_of
+
+
+def _self_calls(name: str, roots: Sequence[n.Expr]) -> list[n.Call]:
+    """The calls of Func `name` in its own update."""
+    return [c for c in nodes_of(roots, n.Call) if c.name == name and c.call_type is n.CallType.Halide]
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Race-free RVars
+
+
+def _step(e: n.Expr, name: str) -> tuple[int, n.Expr | None]:
+    """(k, rest) for a coordinate k * name + rest where rest is the same in all iterations of all loops; k = 0 when it is not of that form."""
+    terms, constant = gather(e)
+    k = 0
+    rest: n.Expr = b.i32(constant)
+    for term, factor in terms.items():
+        if isinstance(term, n.Variable) and term.name == name:
+            k = factor
+        elif any(v.param is None for v in nodes_of(term, n.Variable)) or _reads(term):
+            return 0, None
+        else:
+            rest = b.add(rest, b.mul(term, b.i32(factor)))
+    return k, rest
+
+
+def _reads(e: n.Expr) -> bool:
+    """Whether an expression calls a Func or an image, whose values are not known."""
+    return any(c.call_type in (n.CallType.Halide, n.CallType.Image) for c in nodes_of(e, n.Call))
+
+
+def _apart(call: n.Expr, place: n.Expr, name: str) -> bool:
+    """Whether a read at coordinate `call` can't meet a write at `place` made by another iteration of `name`."""
+    (k, rest), (j, other) = _step(place, name), _step(call, name)
+    if rest is None or other is None or k != j:
+        return False
+    terms, constant = gather(n.Sub(other, rest))
+    if any(terms.values()):
+        return False
+    if k == 0:
+        return constant != 0
+    return constant == 0 or constant % k != 0
+
+
+def rvar_kind(f: Function, name: str, args: Sequence[n.Expr], values: Sequence[n.Expr], predicate: n.Expr) -> DimKind:
+    """PureRVar when iterations of the RVar only touch elements of their own: no two of them write the same element, and none reads what another writes."""
+    injective = any(_step(a, name)[0] != 0 for a in args)
+    calls = _self_calls(f.name, [*values, *args, predicate])
+    if injective and all(any(_apart(x, a, name) for x, a in zip(c.args, args)) for c in calls):
+        return DimKind.PureRVar
+    return DimKind.ImpureRVar
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Updates in any order
+
+
+_COMMUTING = (n.Add, n.Mul, n.Min, n.Max, n.And, n.Or)
+_COMMUTING_BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", "saturating_add")
+
+
+def order_is_free(f: Function, d: Definition) -> bool:
+    """Whether an update gives the same result (floats: up to rounding) in whatever order its iterations run: it stores constants, or it folds values that do not
+    depend on the Func into each element by an associative and commutative operation."""
+    if _reads_itself(f, [*d.args, d.predicate]):
+        return False
+    if not _reads_itself(f, d.values) and not any(v.rdom is not None for v in nodes_of(d.values, n.Variable)):
+        return True
+    own = [n.Call(t, f.name, d.args, n.CallType.Halide, None, i) for i, t in enumerate(f.types)]
+    return all(_folds(f, e, me) for e, me in zip(d.values, own))
+
+
+def _reads_itself(f: Function, roots: Sequence[n.Expr]) -> bool:
+    """Whether the Func's own values are read."""
+    return any(mentions(e, f.name) for e in roots)
+
+
+def _chain(e: n.Expr, kind: type[n.Expr], signs: bool) -> list[n.Expr]:
+    """The operands of a chain of one operation; for sums also those subtracted (the first operand of a Sub goes on)."""
+    out, stack = [], [e]
+    while stack:
+        x = stack.pop()
+        if type(x) is kind:
+            stack += [x.b, x.a]  # type: ignore[attr-defined]
+        elif signs and type(x) is n.Sub:
+            out.append(x.b)
+            stack.append(x.a)
+        else:
+            out.append(x)
+    return out
+
+
+def _folds(f: Function, e: n.Expr, me: n.Expr) -> bool:
+    """Whether `e` is `me` combined with values free of the Func."""
+    if e is me:
+        return True
+    if isinstance(e, n.Select):
+        other = e.false_value if e.true_value is me else e.true_value if e.false_value is me else None
+        return other is not None and not mentions(e.condition, f.name) and _folds(f, other, me)
+    if isinstance(e, n.Call) and e.name in _COMMUTING_BITS and e.call_type is n.CallType.PureIntrinsic:
+        parts = list(e.args)
+        if e.name == "saturating_add" and e.type.is_int():
+            return False  # clamping at both ends depends on the order
+    elif type(e) in _COMMUTING:
+        parts = _chain(e, type(e), type(e) is n.Add)
+    elif type(e) is n.Sub:
+        if mentions(e.b, f.name):
+            return False
+        parts = [*_chain(e.a, n.Add, True), e.b]
+    else:
+        return False
+    return parts.count(me) == 1 and not any(mentions(p, f.name) for p in parts if p is not me)
