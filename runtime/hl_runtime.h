@@ -324,7 +324,7 @@ int halide_error_split_factor_not_positive(void *user_context, const char *func_
 const char *hl_last_error(void);
 void hl_clear_error(void);
 
-/* Give back to the system the scratch memory kept for the next run. */
+/* Give back to the system the scratch memory kept for the next run; of small blocks set aside by threads, the caller's. */
 void hl_trim_memory(void);
 
 /* Values as text, joined by spaces. `kinds` has a letter for each argument: i int64_t, u uint64_t, b bool (as int), f float

@@ -2,7 +2,8 @@
  * bounded (HL_SCRATCH_CACHE bytes, default 256 MiB) and goes back to the system beyond that.
  *
  * A block: [64 bytes: its class][capacity bytes][64 bytes to read beyond]. Classes grow by a quarter of a power of two, so at most a
- * fifth of a block is unused. Each class has its own lock; workers that allocate different sizes do not meet.
+ * fifth of a block is unused. Each class has its own lock, and each thread sets aside one block of each small class, so that threads which
+ * allocate in their inner loops do not meet.
  */
 #include "hl_internal.h"
 
@@ -25,7 +26,8 @@ enum {
     LARGEST_LOG2 = 31, /* blocks of 2 GiB and more are not kept */
     STEPS = 4,
     CLASSES = STEPS * (LARGEST_LOG2 - SMALLEST_LOG2) + 1,
-    UNCACHED = CLASSES
+    UNCACHED = CLASSES,
+    SMALL_CLASSES = STEPS * (16 - SMALLEST_LOG2) + 1 /* up to 64 KiB */
 };
 
 struct block {
@@ -40,12 +42,25 @@ struct size_class {
 };
 
 static struct size_class classes[CLASSES];
+static _Thread_local struct block *set_aside[SMALL_CLASSES];
+static _Thread_local int known_thread;
+static pthread_key_t thread_end;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static atomic_size_t kept_bytes;
 static size_t keep_limit;
 
 static _Atomic(halide_malloc_t) custom_malloc;
 static _Atomic(halide_free_t) custom_free;
+
+/* Give back what a thread has set aside. */
+static void release_thread(void *unused) {
+    (void)unused;
+    for (int k = 0; k < SMALL_CLASSES; k++) {
+        free(set_aside[k]);
+        set_aside[k] = NULL;
+    }
+    known_thread = 0;
+}
 
 static void start(void) {
     const char *text = getenv("HL_SCRATCH_CACHE");
@@ -56,6 +71,7 @@ static void start(void) {
     for (int i = 0; i < CLASSES; i++) {
         pthread_mutex_init(&classes[i].lock, NULL);
     }
+    pthread_key_create(&thread_end, release_thread);
 }
 
 /* The smallest class that holds `size`, with its capacity; UNCACHED beyond the largest. Within an octave the steps count from 0 to STEPS,
@@ -75,26 +91,51 @@ static int class_of(size_t size, size_t *capacity) {
     return (log2 - SMALLEST_LOG2) * STEPS + (int)steps;
 }
 
-HL_OVERRIDABLE void *halide_default_malloc(void *user_context, size_t size) {
-    size_t capacity = size;
+/* A kept block of a class, or null. */
+static struct block *take(int k) {
     struct block *b = NULL;
-    (void)user_context;
-    pthread_once(&once, start);
-    if (size > SIZE_MAX / 2) {
-        return NULL;
-    }
-    int k = class_of(size, &capacity);
-    if (k != UNCACHED) {
+    if (k < SMALL_CLASSES && set_aside[k]) {
+        b = set_aside[k];
+        set_aside[k] = NULL;
+    } else if (k != UNCACHED) {
         pthread_mutex_lock(&classes[k].lock);
         b = classes[k].blocks;
         if (b) {
             classes[k].blocks = b->next;
         }
         pthread_mutex_unlock(&classes[k].lock);
+        if (b) {
+            atomic_fetch_sub(&kept_bytes, b->capacity);
+        }
     }
-    if (b) {
-        atomic_fetch_sub(&kept_bytes, capacity);
-    } else {
+    return b;
+}
+
+/* Set a block aside for this thread's next allocation of its class; 0 when there is one already. */
+static int put_aside(struct block *b) {
+    int k = b->size_class;
+    if (k >= SMALL_CLASSES || set_aside[k] || keep_limit == 0) {
+        return 0;
+    }
+    if (!known_thread) {
+        known_thread = pthread_setspecific(thread_end, &known_thread) == 0;
+    }
+    if (known_thread) {
+        set_aside[k] = b;
+    }
+    return known_thread;
+}
+
+HL_OVERRIDABLE void *halide_default_malloc(void *user_context, size_t size) {
+    size_t capacity = size;
+    (void)user_context;
+    pthread_once(&once, start);
+    if (size > SIZE_MAX / 2) {
+        return NULL;
+    }
+    int k = class_of(size, &capacity);
+    struct block *b = take(k);
+    if (!b) {
         void *memory = NULL;
         if (posix_memalign(&memory, ALIGNMENT, capacity + 2 * ALIGNMENT)) {
             return NULL;
@@ -113,6 +154,9 @@ HL_OVERRIDABLE void halide_default_free(void *user_context, void *ptr) {
     }
     struct block *b = (struct block *)((uint8_t *)ptr - ALIGNMENT);
     int k = b->size_class;
+    if (put_aside(b)) {
+        return;
+    }
     if (k == UNCACHED || atomic_fetch_add(&kept_bytes, b->capacity) + b->capacity > keep_limit) {
         if (k != UNCACHED) {
             atomic_fetch_sub(&kept_bytes, b->capacity);
@@ -128,6 +172,7 @@ HL_OVERRIDABLE void halide_default_free(void *user_context, void *ptr) {
 
 void hl_trim_memory(void) {
     pthread_once(&once, start);
+    release_thread(NULL);
     for (int i = 0; i < CLASSES; i++) {
         pthread_mutex_lock(&classes[i].lock);
         struct block *b = classes[i].blocks;
@@ -142,9 +187,10 @@ void hl_trim_memory(void) {
     }
 }
 
-/* A library that is unloaded gives back what it kept. */
-__attribute__((destructor)) static void trim_at_unload(void) {
+/* A library that is unloaded gives back what it kept; after the pool has ended its threads, hence the priority. */
+__attribute__((destructor(101))) static void trim_at_unload(void) {
     hl_trim_memory();
+    pthread_key_delete(thread_end);
 }
 
 halide_malloc_t halide_set_custom_malloc(halide_malloc_t user_malloc) {
