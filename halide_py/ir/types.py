@@ -45,7 +45,7 @@ class Type:
     _lanes: int
     _scalar: Type
 
-    def __new__(cls, code: TypeCode = TypeCode.UInt, bits: int = 0, lanes: int = 0) -> Type:
+    def __new__(cls, code: TypeCode = TypeCode.Handle, bits: int = 0, lanes: int = 0) -> Type:
         key = (int(code), int(bits), int(lanes))
         found = _TABLE.get(key)
         if found is not None:

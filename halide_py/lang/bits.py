@@ -53,7 +53,8 @@ def extract_bits(t: Type, e: Any, lsb: Any) -> Expr:
 
 
 def concat_bits(exprs: Sequence[Any]) -> Expr:
-    """Values of one type side by side in one wide unsigned integer, the first lowest. Their number must be a power of two, their bits 64 at most."""
+    """Values of one type side by side in one wide unsigned integer, the first lowest. Their number must be a power of two, their bits 64
+    at most."""
     nodes = [to_node(e) for e in exprs]
     if not nodes or len(nodes) & (len(nodes) - 1):
         raise user_error(f"concat_bits received {len(nodes)} arguments, which is not a power of two")
@@ -109,7 +110,9 @@ def _widen_right(name: str, sign: str) -> Callable[[Any, Any], Expr]:
     return call
 
 
-widen_right_add, widen_right_sub, widen_right_mul = (_widen_right(f"widen_right_{k}", s) for k, s in (("add", "+"), ("sub", "-"), ("mul", "*")))
+widen_right_add = _widen_right("widen_right_add", "+")
+widen_right_sub = _widen_right("widen_right_sub", "-")
+widen_right_mul = _widen_right("widen_right_mul", "*")
 
 
 def _shift(name: str, widen: bool, doc: str) -> Callable[[Any, Any], Expr]:
@@ -123,8 +126,10 @@ def _shift(name: str, widen: bool, doc: str) -> Callable[[Any, Any], Expr]:
 
 widening_shift_left = _shift("widening_shift_left", True, "x at twice the width, shifted left by y; a negative signed y shifts right.")
 widening_shift_right = _shift("widening_shift_right", True, "x at twice the width, shifted right by y; a negative signed y shifts left.")
-rounding_shift_left = _shift("rounding_shift_left", False, "x shifted left by y; for a negative signed y right, rounded to nearest, halves up.")
-rounding_shift_right = _shift("rounding_shift_right", False, "x shifted right by y, rounded to nearest, halves up; a negative signed y shifts left.")
+rounding_shift_left = _shift("rounding_shift_left", False, "x shifted left by y; for a negative signed y right, rounded to nearest, "
+                                                           "halves up.")
+rounding_shift_right = _shift("rounding_shift_right", False, "x shifted right by y, rounded to nearest, halves up; a negative signed y "
+                                                             "shifts left.")
 
 
 def _same(name: str, doc: str) -> Callable[[Any, Any], Expr]:
@@ -165,4 +170,5 @@ def _mul_shift(name: str, doc: str) -> Callable[[Any, Any, Any], Expr]:
 
 
 mul_shift_right = _mul_shift("mul_shift_right", "x * y >> q computed at twice the width, clamped to the type; q is unsigned.")
-rounding_mul_shift_right = _mul_shift("rounding_mul_shift_right", "x * y >> q computed at twice the width, rounded to nearest, clamped to the type; q is unsigned.")
+rounding_mul_shift_right = _mul_shift("rounding_mul_shift_right", "x * y >> q computed at twice the width, rounded to nearest, clamped to "
+                                                                  "the type; q is unsigned.")

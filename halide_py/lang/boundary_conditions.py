@@ -1,8 +1,11 @@
-"""BoundaryConditions: Funcs that continue an image beyond its edges. For ABCD: repeat_edge AAABCDDD, constant_exterior, repeat_image CDABCDAB,
+"""BoundaryConditions: Funcs that continue an image beyond its edges. For ABCD: repeat_edge AAABCDDD, constant_exterior, repeat_image
+CDABCDAB,
 mirror_image BAABCDDC, mirror_interior CBABCDCB.
 
-`f` is an ImageParam, a Buffer (their bounds are used), or any of these or a Func with `bounds`, a list of (min, extent), one a dimension; a dimension
-whose bounds are undefined Exprs, or that has none, is left alone. All clamp the access, so nothing outside is ever read. The coordinates that
+`f` is an ImageParam, a Buffer (their bounds are used), or any of these or a Func with `bounds`, a list of (min, extent), one a dimension;
+a dimension
+whose bounds are undefined Exprs, or that has none, is left alone. All clamp the access, so nothing outside is ever read. The coordinates
+that
 need no change are marked `likely`, so loops over the interior carry no boundary code. Source: Halide's BoundaryConditions.cpp.
 """
 
@@ -115,7 +118,8 @@ def constant_exterior(f: Any, exterior: Any, bounds: Sequence[Any] | None = None
         if b.as_int(other) is not None or inner.type.is_float() and b.as_const(other) is not None:
             other = convert(inner.type, other)
         if other.type is not inner.type:
-            raise user_error(f"The exterior value of constant_exterior() has type {other.type}, but {f.name()} has type {inner.type}; cast it")
+            raise user_error(f"The exterior value of constant_exterior() has type {other.type}, but {f.name()} has type {inner.type}; "
+                             "cast it")
         chosen.append(Expr.of(b.select(outside, other, likely(inner))))
     return source.func(chosen)
 

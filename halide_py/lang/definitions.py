@@ -42,7 +42,8 @@ def coordinate(callee: str, index: int, x: Any) -> n.Expr:
         raise user_error(f'Argument {index + 1} in call to "{callee}" is undefined')
     e = to_node(x)
     if not e.type.is_int_or_uint():
-        raise user_error(f'Implicit cast from {e.type} to int in argument {index + 1} in call to "{callee}" is not allowed. Use an explicit cast, '
+        raise user_error(f'Implicit cast from {e.type} to int in argument {index + 1} in call to "{callee}" is not allowed. Use an '
+                         'explicit cast, '
                          f"such as i32({to_text(e)}).")
     return convert(INT32, e)
 
@@ -65,7 +66,8 @@ def call_args(callee: str, dimensions: int, args: Sequence[Any]) -> tuple[n.Expr
 
 
 def define(f: Function, places: Sequence[Any], values: Sequence[Expr], rdom: ReductionDomain | None = None) -> None:
-    """Record `f[places] = values`: the pure definition when there is none, else an update, over `rdom` if none of its RVars is mentioned. Counts as an edit."""
+    """Record `f[places] = values`: the pure definition when there is none, else an update, over `rdom` if none of its RVars is mentioned.
+    Counts as an edit."""
     for i, v in enumerate(values):
         if v.node is None:
             raise user_error(f'Value {i + 1} in definition of "{f.name}" is undefined')
@@ -88,9 +90,11 @@ def _list(items: Sequence[Any]) -> str:
 def _check_requirements(f: Function, values: tuple[n.Expr, ...], dims: int) -> None:
     got = tuple(v.type for v in values)
     if f.required_types and got != f.required_types:
-        raise user_error(f'Func "{f.name}" is constrained to only hold values of type {_list(f.required_types)} but is defined with values of type {_list(got)}')
+        raise user_error(f'Func "{f.name}" is constrained to only hold values of type {_list(f.required_types)} but is defined with '
+                         f'values of type {_list(got)}')
     if f.required_dimensions >= 0 and dims != f.required_dimensions:
-        raise user_error(f'Func "{f.name}" is constrained to have exactly {f.required_dimensions} dimensions, but is defined with {dims} dimensions')
+        raise user_error(f'Func "{f.name}" is constrained to have exactly {f.required_dimensions} dimensions, but is defined with {dims} '
+                         'dimensions')
 
 
 def _argument_names(f: Function, places: Sequence[Any]) -> list[str]:
@@ -99,10 +103,12 @@ def _argument_names(f: Function, places: Sequence[Any]) -> list[str]:
     for i, p in enumerate(places):
         e = coordinate(f.name, i, p)
         if not (isinstance(e, n.Variable) and e.param is None and e.rdom is None):
-            raise user_error(f'Argument {i + 1} in initial definition of "{f.name}" is not a Var. It is {to_text(e)}; give the Func a pure definition first, '
+            raise user_error(f'Argument {i + 1} in initial definition of "{f.name}" is not a Var. It is {to_text(e)}; give the Func a '
+                             'pure definition first, '
                              f"such as {f.name}[x] = 0, then this is an update")
         if e.name in names:
-            raise user_error(f'In pure definition of Func "{f.name}":\nIn left-hand-side of definition, arguments {i} and {names.index(e.name)} '
+            raise user_error(f'In pure definition of Func "{f.name}":\nIn left-hand-side of definition, arguments {i} and '
+                             f'{names.index(e.name)} '
                              f'both have the name "{e.name}"')
         names.append(e.name)
     return names
@@ -111,17 +117,20 @@ def _argument_names(f: Function, places: Sequence[Any]) -> list[str]:
 def _define_pure(f: Function, places: Sequence[Any], values: tuple[n.Expr, ...]) -> None:
     where = user_location()
     if f.frozen:
-        raise user_error(f"Func {f.name} cannot be given a pure definition, because it has already been used in the definition of another Func")
+        raise user_error(f"Func {f.name} cannot be given a pure definition, because it has already been used in the definition of another "
+                         "Func")
     count = implicit_count(values)
     places, _ = expand_placeholder(places, len(places) - 1 + count)
     names = _argument_names(f, places)
     missing = [v for v in (f"_{i}" for i in range(count)) if v not in names]
     if missing:
-        raise user_error(f"Right-hand-side of definition of {f.name} uses implicit variables ({', '.join(missing)}), but the left-hand-side does not "
+        raise user_error(f"Right-hand-side of definition of {f.name} uses implicit variables ({', '.join(missing)}), but the "
+                         "left-hand-side does not "
                          "contain the placeholder symbol '_'")
     for v in free_variables(values).values():
         if v.rdom is not None:
-            raise user_error(f'In pure definition of Func "{f.name}":\nReduction domain referenced in pure function definition: {v.name}. Define the Func '
+            raise user_error(f'In pure definition of Func "{f.name}":\nReduction domain referenced in pure function definition: {v.name}. '
+                             'Define the Func '
                              "first, then update it, or use an inline reduction such as hl.sum()")
         if v.param is None and v.name not in names:
             raise user_error(f'Undefined variable "{v.name}" in definition of Func "{f.name}", whose dimensions are ({", ".join(names)})')
@@ -147,7 +156,8 @@ def _freeze_callees(roots: Sequence[n.Expr]) -> None:
 
 
 def draw_random(roots: tuple[n.Expr, ...], variables: Sequence[n.Expr]) -> tuple[n.Expr, ...]:
-    """Each call of random_* as a hash of its seed and number, the coordinates of the definition it is used in, and a tag of that definition."""
+    """Each call of random_* as a hash of its seed and number, the coordinates of the definition it is used in, and a tag of that
+    definition."""
     if not any(c.name == "random" for c in nodes_of(roots, n.Call)):
         return roots
     unsigned = UInt(32)
@@ -192,7 +202,8 @@ def _update_coordinates(f: Function, what: str, places: Sequence[Any], values: S
     count = implicit_count(values)
     places, given = expand_placeholder(places, len(f.args))
     if given >= 0 and count > given:
-        raise user_error(f"The update definition of {f.name} uses {count} implicit variables, but the initial definition uses only {given} implicit variables")
+        raise user_error(f"The update definition of {f.name} uses {count} implicit variables, but the initial definition uses only "
+                         f"{given} implicit variables")
     if len(places) != len(f.args):
         raise user_error(f'{what}:\nFunc "{f.name}" was called with {len(places)} arguments, but was defined with {len(f.args)}')
     return tuple(coordinate(f.name, i, p) for i, p in enumerate(places))
@@ -200,7 +211,8 @@ def _update_coordinates(f: Function, what: str, places: Sequence[Any], values: S
 
 def _check_values(f: Function, what: str, values: Sequence[n.Expr]) -> None:
     if len(values) != len(f.types):
-        raise user_error(f"{what}:\nNumber of tuple elements for update definition must match number of tuple elements for pure definition: "
+        raise user_error(f"{what}:\nNumber of tuple elements for update definition must match number of tuple elements for pure "
+                         "definition: "
                          f"{len(values)} and {len(f.types)}")
     for i, (v, t) in enumerate(zip(values, f.types)):
         if v.type is not t:
@@ -212,7 +224,8 @@ def _define_update(f: Function, places: Sequence[Any], values: tuple[n.Expr, ...
     where = user_location()
     what = f'In update definition {len(f.updates)} of Func "{f.name}"'
     if f.frozen:
-        raise user_error(f"Func {f.name} cannot be given a new update definition, because it has already been realized or used in the definition of another Func")
+        raise user_error(f"Func {f.name} cannot be given a new update definition, because it has already been realized or used in the "
+                         "definition of another Func")
     _check_values(f, what, values)
     args = tuple(_without_self(f, a) for a in _update_coordinates(f, what, places, values))
     values = tuple(_without_self(f, v) for v in values)
@@ -229,7 +242,8 @@ def _define_update(f: Function, places: Sequence[Any], values: tuple[n.Expr, ...
     drawn = draw_random((*args, *values, predicate), inside)
     args, values, predicate = drawn[:len(args)], drawn[len(args):-1], drawn[-1]
     if hides:
-        warn(f"{what}:\nUpdate definition completely hides earlier definitions, because all the arguments are pure, it contains no self-references, "
+        warn(f"{what}:\nUpdate definition completely hides earlier definitions, because all the arguments are pure, it contains no "
+             "self-references, "
              f"and no reduction domain. This may be an accidental re-definition of an already-defined function. ({where})")
     if rdom:
         rdom.frozen = True
@@ -242,7 +256,8 @@ def _define_update(f: Function, places: Sequence[Any], values: tuple[n.Expr, ...
 def _check_variables(f: Function, roots: Sequence[n.Expr], pure: set[str]) -> None:
     for v in free_variables(roots).values():
         if v.rdom is None and v.param is None and v.name not in pure:
-            raise user_error(f'Undefined variable "{v.name}" in definition of Func "{f.name}". In an update a Var must stand alone, in its own place, on the '
+            raise user_error(f'Undefined variable "{v.name}" in definition of Func "{f.name}". In an update a Var must stand alone, in '
+                             'its own place, on the '
                              f"left-hand side: ({', '.join(f.args)})")
 
 
@@ -252,8 +267,10 @@ def _check_self_calls(f: Function, roots: Sequence[n.Expr], pure: set[str]) -> N
             continue
         for a, e in zip(f.args, c.args):
             if a in pure and not (isinstance(e, n.Variable) and e.name == a):
-                raise user_error(f'In definition of Func "{f.name}":\nAll of a function\'s recursive references to itself must contain the same pure variables in the '
-                                 f"same places as on the left-hand-side, but {to_text(c)} has {to_text(e)} in the place of {a}. Use an RDom instead of the Var {a}")
+                raise user_error(f'In definition of Func "{f.name}":\nAll of a function\'s recursive references to itself must contain '
+                                 'the same pure variables in the '
+                                 f"same places as on the left-hand-side, but {to_text(c)} has {to_text(e)} in the place of {a}. Use an "
+                                 f"RDom instead of the Var {a}")
 
 
 def _check_several(what: str, args: Sequence[n.Expr], values: Sequence[n.Expr]) -> None:
@@ -261,7 +278,8 @@ def _check_several(what: str, args: Sequence[n.Expr], values: Sequence[n.Expr]) 
     found = [c for c in nodes_of([*args, *values], n.Call) if c.name in ("gather", "scatter") and c.call_type is n.CallType.PureIntrinsic]
     sizes = {len(c.args) for c in found}
     if len(sizes) > 1:
-        raise user_error(f"{what}:\nAll gather() and scatter() of one update must have the same number of Exprs, not {', '.join(map(str, sorted(sizes)))}")
+        raise user_error(f"{what}:\nAll gather() and scatter() of one update must have the same number of Exprs, not "
+                         f"{', '.join(map(str, sorted(sizes)))}")
     for c in found:
         inner = [d for d in nodes_of(c.args, n.Call) if d in found]
         if inner:

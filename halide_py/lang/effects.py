@@ -48,7 +48,8 @@ def print_when(condition: Any, *args: Any) -> Expr:
 
 
 def require(condition: Any, value: Any, *args: Any) -> Expr:
-    """`value`, or, where the condition does not hold, the end of the pipeline with an error that shows the value, `args` and the condition."""
+    """`value`, or, where the condition does not hold, the end of the pipeline with an error that shows the value, `args` and the
+    condition."""
     c, v = _condition(condition, "require()"), to_node(value)
     shown = to_text(c)
     shown = shown if len(shown) <= _LONGEST else shown[:_LONGEST] + "..."
@@ -68,7 +69,8 @@ def _random(t: Any, name: str, seed: Any, allowed: Sequence[Any]) -> n.Expr:
     if seed is not None:
         s = to_node(seed)
         if s.type not in allowed:
-            raise user_error(f"The seed passed to {name} must have type {' or '.join(map(str, allowed))}, but {to_text(s)} has type {s.type}")
+            raise user_error(f"The seed passed to {name} must have type {' or '.join(map(str, allowed))}, but {to_text(s)} has type "
+                             f"{s.type}")
         args.append(s)
     return intrinsic("random", t, *args, b.i32(next(_CALLS)))
 

@@ -15,7 +15,8 @@ from ..ir import nodes as n
 from ..ir.intrinsics import intrinsic, math_call
 from ..ir.printer import to_text
 from ..ir.types import Float, Type, TypeCode
-from .promotion import FLOAT32, convert, exact, literal as literal, literal_node, match_bits, match_bitwise, match_lanes, match_types, number_node
+from .promotion import FLOAT32, convert, exact, literal_node, match_bits, match_bitwise, match_lanes, match_types, number_node
+from .promotion import literal as literal
 
 Binary = Callable[[n.Expr, n.Expr], n.Expr]
 
@@ -33,8 +34,10 @@ class Operand:
 
     def __bool__(self) -> NoReturn:
         raise ValueError(
-            f"The halide.Expr ({to_text(self.as_node())}) cannot be converted to a bool, because it has no value yet. Use the '&'/'|'/'~' operators "
-            "(with parentheses) instead of 'and'/'or'/'not', write a < b < c as (a < b) & (b < c), and select(condition, a, b) instead of if.")
+            f"The halide.Expr ({to_text(self.as_node())}) cannot be converted to a bool, because it has no value yet. Use the '&'/'|'/'~' "
+            "operators "
+            "(with parentheses) instead of 'and'/'or'/'not', write a < b < c as (a < b) & (b < c), and select(condition, a, b) instead of "
+            "if.")
 
     def __add__(self, o: Any) -> Any:
         return binary(n.Add, self, o)
@@ -156,7 +159,8 @@ class Operand:
 class Expr(Operand):
     """An expression: a value of some Type, computed where it is used. Build them from Vars, numbers, Func and Buffer elements.
 
-    `Expr(3)` is an int32 constant, `Expr(2.5)` a float32 one, `Expr(True)` a bool, `Expr("text")` a string for `print`, `Expr()` is undefined.
+    `Expr(3)` is an int32 constant, `Expr(2.5)` a float32 one, `Expr(True)` a bool, `Expr("text")` a string for `print`, `Expr()` is
+    undefined.
     """
 
     __slots__ = ("node",)
@@ -251,7 +255,8 @@ def _no_handles(op: str, *nodes: n.Expr) -> None:
             raise user_error(f"Can't do arithmetic on opaque pointer types: operator{op} of {to_text(e)}")
 
 
-_SYMBOL: dict[Any, str] = {n.Add: "+", n.Sub: "-", n.Mul: "*", n.Div: "/", n.Mod: "%", n.LT: "<", n.LE: "<=", n.GT: ">", n.GE: ">=", n.EQ: "==", n.NE: "!="}
+_SYMBOL: dict[Any, str] = {n.Add: "+", n.Sub: "-", n.Mul: "*", n.Div: "/", n.Mod: "%",
+                           n.LT: "<", n.LE: "<=", n.GT: ">", n.GE: ">=", n.EQ: "==", n.NE: "!="}
 _EQUALITY = (n.EQ, n.NE)
 
 
@@ -334,7 +339,8 @@ def shift(name: str, x: Any, y: Any) -> Any:
 
 
 def power(x: Any, y: Any) -> Expr:
-    """x to the y: an integer constant y multiplies out in x's own type; the rest is pow() of floats (float64 and float16 stay, others become float32)."""
+    """x to the y: an integer constant y multiplies out in x's own type; the rest is pow() of floats (float64 and float16 stay, others
+    become float32)."""
     a, c = to_node(x), to_node(y)
     exponent = b.as_int(c)
     if exponent is not None and not c.type.is_bool():

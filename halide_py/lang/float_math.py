@@ -77,8 +77,13 @@ def fract(x: Any) -> Expr:
     return Expr.of(n.Sub(a, math_call("trunc", a)))
 
 
+_INTEGERS_TOO = ("fast_sin", "fast_cos")
+
+
 def _only_float32(name: str, x: Any) -> n.Expr:
     e = to_node(x)
+    if e.type.is_int_or_uint() and name in _INTEGERS_TOO:
+        e = _as_float(x)
     if e.type.element_of() is not FLOAT32:
         raise user_error(f"{name} only works for float32, but {to_text(e)} has type {e.type}; cast it with f32()")
     return e

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import Definition, Function
 from ..ir.names import anonymous_name, unique_name
+from ..ir.printer import to_text
 from ..ir.types import Type
 from . import definitions
 from .expr import Expr, Operand, binary, convertible, to_expr
@@ -29,7 +31,8 @@ class UnevaluatedFuncRefExpr:
         self.ref, self.kind, self.value = ref, kind, value
 
 
-UnevaluatedFuncRefExpr.__name__ = "halide.halide_._UnevaluatedFuncRefExpr"  # the type's name in Halide's bindings, which Python's TypeErrors show
+# The type's name in Halide's bindings, which Python's TypeErrors show.
+UnevaluatedFuncRefExpr.__name__ = "halide.halide_._UnevaluatedFuncRefExpr"
 
 
 class FuncRef(Operand):
@@ -65,7 +68,8 @@ class FuncRef(Operand):
     def as_node(self) -> n.Expr:
         if self.is_tuple_ref:
             name = self.func.name()
-            raise user_error(f'Can\'t convert a reference Func "{name}" to an Expr, because {name} returns a Tuple. Pick one value: {name}[...][0]')
+            raise user_error(f'Can\'t convert a reference Func "{name}" to an Expr, because {name} returns a Tuple. Pick one value: '
+                             f'{name}[...][0]')
         return self.element(0)
 
     def type(self) -> Type:
@@ -120,7 +124,7 @@ class FuncRef(Operand):
         return self._operator(n.Div, o)
 
     def __repr__(self) -> str:
-        return f"<halide.FuncRef {self.func.name()}({', '.join(map(str, self.places))})>"
+        return f"<halide.FuncRef {self.func.name()}({', '.join(to_text(a.as_node()) for a in self.places)})>"
 
 
 class FuncTupleElementRef(Operand):
@@ -150,7 +154,8 @@ class Func(FuncSchedulable, Runnable):
     """A stage of a pipeline: a function of integer coordinates, defined by `f[x, y] = expression` and any number of updates.
 
     `Func("name")`; `Func(expr)`, `Func(buffer)` and `Func(image_param)` define it at once over implicit dimensions;
-    `Func(type, dimensions, name)` fixes types and dimensions beforehand. Schedule it with the directives (`tile`, `vectorize`, `compute_at`, ...)
+    `Func(type, dimensions, name)` fixes types and dimensions beforehand. Schedule it with the directives (`tile`, `vectorize`,
+    `compute_at`, ...)
     and run it with `realize`.
     """
 
@@ -158,7 +163,8 @@ class Func(FuncSchedulable, Runnable):
         super().__init__()
         name, source, types, dimensions = _constructor(args, kwargs)
         if "." in name:
-            raise user_error(f'Func name "{name}" is invalid. Func names may not contain the character \'.\', as it is reserved as a separator')
+            raise user_error(f'Func name "{name}" is invalid. Func names may not contain the character \'.\', as it is reserved as a '
+                             'separator')
         self.function = Function(unique_name(name) if name else anonymous_name("f"), where=user_location())
         self.function.required_types, self.function.required_dimensions = types, dimensions
         if isinstance(source, Operand):
@@ -211,7 +217,8 @@ class Func(FuncSchedulable, Runnable):
 
     def _pure(self, call: str) -> Definition:
         if self.function.pure is None:
-            raise user_error(f"Can't call Func::{call}() on an undefined Func ({self.name()}). To check if a Func is defined, call Func::defined()")
+            raise user_error(f"Can't call Func::{call}() on an undefined Func ({self.name()}). To check if a Func is defined, call "
+                             "Func::defined()")
         return self.function.pure
 
     def value(self) -> Expr:
@@ -236,7 +243,8 @@ class Func(FuncSchedulable, Runnable):
     def _update(self, call: str, idx: int) -> Definition:
         count = len(self.function.updates)
         if not 0 <= idx < count:
-            raise user_error(f'Call to {call}({idx}) with index larger than last defined update stage for Func "{self.name()}", which has {count} update(s)')
+            raise user_error(f'Call to {call}({idx}) with index larger than last defined update stage for Func "{self.name()}", which has '
+                             f'{count} update(s)')
         return self.function.updates[idx]
 
     def update(self, idx: int = 0) -> Stage:
@@ -252,7 +260,8 @@ class Func(FuncSchedulable, Runnable):
         """The only value of an update."""
         values = self._update("update_value", idx).values
         if len(values) != 1:
-            raise user_error(f'Can\'t call Func::update_value() on Func "{self.name()}", because it has multiple values; use update_values()')
+            raise user_error(f'Can\'t call Func::update_value() on Func "{self.name()}", because it has multiple values; use '
+                             'update_values()')
         return Expr.of(values[0])
 
     def update_values(self, idx: int = 0) -> tuple[Expr, ...]:
@@ -298,7 +307,8 @@ class Func(FuncSchedulable, Runnable):
         if not same:
             raise user_error(f"Cannot use an unevaluated reference to '{other.name}' to define an update at a different location.")
         if f.pure is not None:
-            raise user_error(f"Cannot use an unevaluated reference to '{other.name}' to define an update when a pure definition already exists.")
+            raise user_error(f"Cannot use an unevaluated reference to '{other.name}' to define an update when a pure definition already "
+                             "exists.")
         elements = to_tuple(value.value)
         places, _ = definitions.expand_placeholder(places, len(places) - 1 + implicit_count([e.as_node() for e in elements]))
         types = f.required_types if len(f.required_types) == len(elements) else [e.type() for e in elements]
@@ -337,9 +347,12 @@ def _constructor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, An
     raise TypeError("Func() takes a name, or an Expr, Buffer or ImageParam, or (type or types, dimensions, name)")
 
 
+_LAMBDAS = itertools.count()
+
+
 def lambda_func(*args: Any) -> Func:
     """An anonymous Func: `lambda_func(x, y, x + y)`."""
-    f = Func(anonymous_name("lambda_"))
+    f = Func(f"lambda_{next(_LAMBDAS)}")
     f[args[:-1]] = args[-1]
     return f
 

@@ -39,7 +39,8 @@ class FuncSchedulable(StageDirectives):
         return self
 
     def compute_at(self: F, *args: Any) -> F:
-        """Compute what is needed of this Func inside a loop of a Func that uses it: `g.compute_at(f, y)`, `g.compute_at(f, r.x)`, or a LoopLevel.
+        """Compute what is needed of this Func inside a loop of a Func that uses it: `g.compute_at(f, y)`, `g.compute_at(f, r.x)`, or a
+        LoopLevel.
 
         Whether the loop exists and encloses all uses is checked when compiling.
         """
@@ -58,7 +59,8 @@ class FuncSchedulable(StageDirectives):
         return self
 
     def store_at(self: F, *args: Any) -> F:
-        """Keep this Func's storage for one iteration of a loop, which must enclose the loop it is computed at; arguments as for compute_at."""
+        """Keep this Func's storage for one iteration of a loop, which must enclose the loop it is computed at; arguments as for
+        compute_at."""
         place = place_of(args, "store_at", self.function)
         self._placement().store_level = place
         return self
@@ -82,7 +84,8 @@ class FuncSchedulable(StageDirectives):
             self._fail(f"argument '{argument}' of {directive}() must be int32, but {to_text(node)} has type {node.type}")
         for v in nodes_of(node, n.Variable):
             if v.param is None:
-                self._fail(f"argument '{argument}' of {directive}(), {to_text(node)}, uses {v.name}; it may only use constants and parameters")
+                self._fail(f"argument '{argument}' of {directive}(), {to_text(node)}, uses {v.name}; it may only use constants and "
+                           "parameters")
         return convert(INT32, node)
 
     def _needed(self, e: Any, directive: str, argument: str) -> n.Expr:
@@ -99,7 +102,8 @@ class FuncSchedulable(StageDirectives):
         return node
 
     def bound(self: F, var: Any, min: Any, extent: Any) -> F:
-        """Promise that this Func is needed within [min, min + extent) in dimension `var`, which then is what is computed. Checked at run time."""
+        """Promise that this Func is needed within [min, min + extent) in dimension `var`, which then is what is computed. Checked at run
+        time."""
         promise = Bound(self._pure_var(var, "bound"), self._int32(min, "bound", "min"), self._needed(extent, "bound", "extent"))
         self._placement().bounds.append(promise)
         return self
@@ -134,8 +138,10 @@ class FuncSchedulable(StageDirectives):
         """`set_estimate` for all dimensions: a list of (min, extent) pairs or Ranges."""
         self._definition()
         if len(estimates) != len(self.function.args):
-            self._fail(f"set_estimates() got {len(estimates)} estimates, but Func {self.function.name} has {len(self.function.args)} dimensions")
-        found = [(self._needed(r.min, "set_estimates", "min"), self._needed(r.extent, "set_estimates", "extent")) for r in map(Range.of, estimates)]
+            self._fail(f"set_estimates() got {len(estimates)} estimates, but Func {self.function.name} has {len(self.function.args)} "
+                       "dimensions")
+        found = [(self._needed(r.min, "set_estimates", "min"), self._needed(r.extent, "set_estimates", "extent"))
+                 for r in map(Range.of, estimates)]
         self._placement().estimates += [Bound(v, low, size) for v, (low, size) in zip(self.function.args, found)]
         return self
 
@@ -161,7 +167,8 @@ class FuncSchedulable(StageDirectives):
         """Where the storage lives: `MemoryType.Heap`, `Stack`, `Register` or `Auto`. Raises CompileError for memory of other devices."""
         kind = MemoryType(memory_type)
         if kind > MemoryType.Register:
-            raise user_error(f"store_in(MemoryType.{kind.name}) of Func {self.function.name} needs a device; this compiler makes code for the CPU: "
+            raise user_error(f"store_in(MemoryType.{kind.name}) of Func {self.function.name} needs a device; this compiler makes code for "
+                             "the CPU: "
                              "use Heap, Stack, Register or Auto")
         self._placement().memory = kind
         return self

@@ -24,7 +24,8 @@ def _self_calls(name: str, roots: Sequence[n.Expr]) -> list[n.Call]:
 
 
 def _step(e: n.Expr, name: str) -> tuple[int, n.Expr | None]:
-    """(k, rest) for a coordinate k * name + rest where rest is the same in all iterations of all loops; k = 0 when it is not of that form."""
+    """(k, rest) for a coordinate k * name + rest where rest is the same in all iterations of all loops; k = 0 when it is not of that
+    form."""
     terms, constant = gather(e)
     k = 0
     rest: n.Expr = b.i32(constant)
@@ -57,7 +58,8 @@ def _apart(call: n.Expr, place: n.Expr, name: str) -> bool:
 
 
 def rvar_kind(f: Function, name: str, args: Sequence[n.Expr], values: Sequence[n.Expr], predicate: n.Expr) -> DimKind:
-    """PureRVar when iterations of the RVar only touch elements of their own: no two of them write the same element, and none reads what another writes."""
+    """PureRVar when iterations of the RVar only touch elements of their own: no two of them write the same element, and none reads what
+    another writes."""
     injective = any(_step(a, name)[0] != 0 for a in args)
     calls = _self_calls(f.name, [*values, *args, predicate])
     if injective and all(any(_apart(x, a, name) for x, a in zip(c.args, args)) for c in calls):
@@ -74,7 +76,8 @@ _COMMUTING_BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", "saturating_add")
 
 
 def order_is_free(f: Function, d: Definition) -> bool:
-    """Whether an update gives the same result (floats: up to rounding) in whatever order its iterations run: it stores constants, or it folds values that do not
+    """Whether an update gives the same result (floats: up to rounding) in whatever order its iterations run: it stores constants, or it
+    folds values that do not
     depend on the Func into each element by an associative and commutative operation."""
     if _reads_itself(f, [*d.args, d.predicate]):
         return False

@@ -14,7 +14,8 @@ from .rdom import VarOrRVar, as_loop
 
 
 class LoopLevel:
-    """A place in a loop nest: just inside loop `var` of `func` (of its update `stage_index - 1`, when given). `LoopLevel()` is to be `set` later, before
+    """A place in a loop nest: just inside loop `var` of `func` (of its update `stage_index - 1`, when given). `LoopLevel()` is to be
+    `set` later, before
     compiling: the directives it was given to follow."""
 
     def __init__(self, func: Any = None, var: Any = None, stage_index: int = -1) -> None:
@@ -61,7 +62,8 @@ class LoopLevel:
 
 
 def _stage_with(f: Function, v: VarOrRVar, used: str = "") -> int:
-    """The stage whose loop `v` is meant: of those that have it, the first that calls Func `used`, else the first; -1 when none has it yet."""
+    """The stage whose loop `v` is meant: of those that have it, the first that calls Func `used`, else the first; -1 when none has it
+    yet."""
     having = [(k, s) for k, s in enumerate(f.stages()) if any(d.var == v.name() for d in s.schedule.dims)]
     using = [k for k, s in having if used and any(mentions(e, used) for e in (*s.args, *s.values, s.predicate))]
     return using[0] if using else having[0][0] if having and having[0][0] > 0 else -1

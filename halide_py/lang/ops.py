@@ -97,7 +97,8 @@ def _fold(kind: Callable[[n.Expr, n.Expr], n.Expr], name: str, args: Sequence[An
 
 
 def min(*args: Any) -> Expr:
-    """The smallest of two or more values, under the promotion rules; a Python number counts by its own type. Which NaN wins is not specified."""
+    """The smallest of two or more values, under the promotion rules; a Python number counts by its own type. Which NaN wins is not
+    specified."""
     return _fold(n.Min, "min", args)
 
 
@@ -110,7 +111,8 @@ def _limit(value: n.Expr, limit: Any, call: str, argument: str) -> n.Expr:
     node = to_node(limit)
     found = lossless(value.type, node)
     if found is None:
-        raise user_error(f"Type mismatch in call to {call}. First argument ({to_text(value)}) has type {value.type}, but {argument} argument "
+        raise user_error(f"Type mismatch in call to {call}. First argument ({to_text(value)}) has type {value.type}, but {argument} "
+                         "argument "
                          f"({to_text(node)}) has type {node.type}, which it cannot hold. Use an explicit cast.")
     return found
 
@@ -146,7 +148,8 @@ def absd(x: Any, y: Any) -> Expr:
 
 
 def lerp(zero_value: Any, one_value: Any, weight: Any) -> Expr:
-    """zero_value where weight is 0, one_value where it is 1 (or the largest of an unsigned type), between them otherwise; integers are rounded.
+    """zero_value where weight is 0, one_value where it is 1 (or the largest of an unsigned type), between them otherwise; integers are
+    rounded.
 
     Raises CompileError for different value types, signed weights, 64-bit integers, constant weights outside [0, 1].
     """
@@ -208,7 +211,8 @@ def _select_tuple(args: Sequence[Any]) -> tuple[Expr, ...]:
     each = [to_tuple(c) if all(by_element) else [c] * len(tuples[0]) for c in conditions]
     sizes = {len(t) for t in (*tuples, *each)}
     if len(sizes) > 1:
-        raise user_error(f"select() on Tuples requires all Tuples to have identical sizes. These have {', '.join(map(str, sorted(sizes)))} elements")
+        raise user_error(f"select() on Tuples requires all Tuples to have identical sizes. These have "
+                         f"{', '.join(map(str, sorted(sizes)))} elements")
     out = tuples[-1]
     for c, v in reversed(list(zip(each, tuples))):
         out = [_select_one(k, p, q) for k, p, q in zip(c, v, out)]
@@ -216,10 +220,13 @@ def _select_tuple(args: Sequence[Any]) -> tuple[Expr, ...]:
 
 
 def select(*args: Any) -> Any:
-    """`select(c1, v1, c2, v2, ..., otherwise)`: the value of the first condition that holds. An int constant takes the type of the other value.
+    """`select(c1, v1, c2, v2, ..., otherwise)`: the value of the first condition that holds. An int constant takes the type of the other
+    value.
 
-    Values may be tuples of one size (then a Python tuple comes back), the conditions Exprs or tuples of that size. All sides may be evaluated,
-    except calls of Funcs and loads that can be skipped. Raises CompileError for a condition that is no bool and for values of different types;
+    Values may be tuples of one size (then a Python tuple comes back), the conditions Exprs or tuples of that size. All sides may be
+    evaluated,
+    except calls of Funcs and loads that can be skipped. Raises CompileError for a condition that is no bool and for values of different
+    types;
     ValueError for an even number of arguments.
     """
     if len(args) < 3:
@@ -246,7 +253,8 @@ def _mux_one(index: n.Expr, values: Sequence[Any]) -> Expr:
 
 
 def mux(index: Any, values: Any) -> Any:
-    """`values[index]`, the last value when out of range. `values` is a sequence of Exprs of one type, a Tuple, or a sequence of Tuples (a Tuple comes back)."""
+    """`values[index]`, the last value when out of range. `values` is a sequence of Exprs of one type, a Tuple, or a sequence of Tuples (a
+    Tuple comes back)."""
     choices: list[Any] = list(to_tuple(values)) if getattr(values, "is_tuple_ref", False) else [values[i] for i in range(len(values))]
     if not choices:
         raise user_error("mux() requires a non-empty vector of values")

@@ -38,7 +38,8 @@ def scalar_value(what: str, t: Type, value: Any) -> int | float | bool:
 
 
 class Param(Operand):
-    """A scalar argument: `k = Param(Float(32), "k", 0.5)`; `k.set(2.0)` before running. Name and value may be left out. Usable wherever an Expr is.
+    """A scalar argument: `k = Param(Float(32), "k", 0.5)`; `k.set(2.0)` before running. Name and value may be left out. Usable wherever
+    an Expr is.
 
     Raises CompileError when a value cannot be represented in the type.
     """
@@ -80,7 +81,8 @@ class Param(Operand):
         t = self.param.type
         found = convert(t, node) if t.is_float() and b.as_const(node) is not None else lossless(t, node)
         if found is None:
-            raise user_error(f"The {which} value of Param {self.param.name} must have its type {t}, but {to_text(node)} has type {node.type}")
+            raise user_error(f"The {which} value of Param {self.param.name} must have its type {t}, but {to_text(node)} has type "
+                             f"{node.type}")
         return found
 
     def set_range(self, min: Any, max: Any) -> None:
@@ -325,7 +327,8 @@ class ImageParam(OutputImageParam):
             p.buffer = None
             return
         if buffer.type() is not p.type or buffer.dimensions() != p.dimensions:
-            raise user_error(f"ImageParam {p.name} has type {p.type} and {p.dimensions} dimensions, but the Buffer has type {buffer.type()} and "
+            raise user_error(f"ImageParam {p.name} has type {p.type} and {p.dimensions} dimensions, but the Buffer has type "
+                             f"{buffer.type()} and "
                              f"{buffer.dimensions()} dimensions")
         p.buffer = buffer
 

@@ -69,7 +69,8 @@ def exact(t: Type, value: int) -> bool:
 
 
 def literal_node(value: int | float | bool, other: Type) -> n.Expr:
-    """A Python number as an operand next to a value of type `other`. Raises CompileError for an int (of 32 bits) that the type cannot hold."""
+    """A Python number as an operand next to a value of type `other`. Raises CompileError for an int (of 32 bits) that the type cannot
+    hold."""
     if isinstance(value, float):
         return float_literal(value)
     value = int(value)
@@ -155,7 +156,8 @@ def match_bitwise(a: n.Expr, c: n.Expr, operation: str) -> tuple[n.Expr, n.Expr]
     """Bring two integers of one signedness to one width."""
     for e, which in ((a, "first"), (c, "second")):
         if not e.type.is_int_or_uint():
-            raise user_error(f"The {which} argument to {operation} must be an integer or unsigned integer, but {to_text(e)} has type {e.type}")
+            raise user_error(f"The {which} argument to {operation} must be an integer or unsigned integer, but {to_text(e)} has type "
+                             f"{e.type}")
     if a.type.is_int() != c.type.is_int():
         raise user_error(f"Arguments to {operation} must both be signed or both be unsigned; cast one of them.\n"
                          f"LHS type: {a.type} RHS type: {c.type}\nLHS value: {to_text(a)} RHS value: {to_text(c)}")

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..errors import user_error
-from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import ReductionDomain, ReductionVariable
 from ..ir.names import anonymous_name, unique_name
@@ -24,6 +23,7 @@ class RVar(Operand):
     """One dimension of a reduction domain (`r.x`), or a name for a part of one made by a split."""
 
     __slots__ = ("_name", "_domain", "_index")
+    _name: str
 
     def __init__(self, name: str | RDom | None = None) -> None:
         self._domain: ReductionDomain | None = None
@@ -85,14 +85,15 @@ class Range:
         raise TypeError(f"expected a Range or a (min, extent) pair, not {x!r}")
 
     def __repr__(self) -> str:
-        return f"<halide.Range [{self.min}, {self.extent}]>"
+        return f"<halide.Range {_range_text('', self.min.node, self.extent.node)}>"
 
 
 class RDom(Operand):
     """A reduction domain: the box an update or an inline reduction loops over, first dimension innermost.
 
     `RDom([(0, 10), (0, 20)])` takes (min, extent) pairs of int32 Exprs without Vars or Funcs; `RDom(buffer)` and `RDom(image_param)` the
-    shape of that buffer. `r.x r.y r.z r.w` and `r[i]` are its RVars; `where` restricts it. Raises CompileError for bounds that are undefined,
+    shape of that buffer. `r.x r.y r.z r.w` and `r[i]` are its RVars; `where` restricts it. Raises CompileError for bounds that are
+    undefined,
     not int32 or that use a Var or a Func.
     """
 
@@ -117,8 +118,9 @@ class RDom(Operand):
         if not pairs:
             raise user_error(f"RDom {base} has no dimensions; give it at least one (min, extent) pair")
         letters = len(pairs) <= len(_LETTERS)
+        names = [f"{base}${_LETTERS[i] if letters else i}" for i in range(len(pairs))]
         self.domain = ReductionDomain(base, tuple(
-            ReductionVariable(f"{base}${_LETTERS[i] if letters else i}", *_bounds(base, i, low, extent)) for i, (low, extent) in enumerate(pairs)))
+            ReductionVariable(name, *_bounds(base, i, *pair)) for i, (name, pair) in enumerate(zip(names, pairs))))
 
     def _defined(self) -> ReductionDomain:
         if self.domain is None:
@@ -201,11 +203,13 @@ class RDom(Operand):
         if not p.type.is_bool():
             raise user_error(f"The predicate of RDom {d.name} must be a bool, but {to_text(p)} has type {p.type}")
         if d.frozen:
-            raise user_error(f"{self._text()} cannot be given a new predicate, because it has already been used in the update definition of some function; "
+            raise user_error(f"{self._text()} cannot be given a new predicate, because it has already been used in the update definition "
+                             "of some function; "
                              "call where() before")
         for v in nodes_of(p, n.Variable):
             if v.rdom is not None and v.rdom is not d:
-                raise user_error(f"An RDom's predicate may only refer to its own RVars, not the RVars of some other RDom: {to_text(p)} is set for RDom "
+                raise user_error(f"An RDom's predicate may only refer to its own RVars, not the RVars of some other RDom: {to_text(p)} is "
+                                 "set for RDom "
                                  f"{d.name}, but uses {v.name} of RDom {v.rdom.name}")
         d.predicates.append(p)
 
@@ -231,7 +235,8 @@ def _bounds(name: str, index: int, low: Expr, extent: Expr) -> tuple[n.Expr, n.E
                 raise user_error(f"{where}These depend on the variable {v.name}. The bounds of an RDom may not depend on a free variable.")
         for c in nodes_of(e, n.Call):
             if c.call_type in (n.CallType.Halide, n.CallType.Image):
-                raise user_error(f"{where}These depend on a call to {c.name}. The bounds of an RDom may not depend on a call to a Func or an image.")
+                raise user_error(f"{where}These depend on a call to {c.name}. The bounds of an RDom may not depend on a call to a Func or "
+                                 "an image.")
     found = lossless(INT32, low.node), lossless(INT32, extent.node)
     for e, safe in zip((low.node, extent.node), found):
         if safe is None:
@@ -246,6 +251,9 @@ def _field(shaped: Any, field: str, d: int) -> Expr:
 
 class VarOrRVar:
     """Either a Var or an RVar: the name of a loop, as scheduling directives take it."""
+
+    _name: str
+    _is_rvar: bool
 
     def __init__(self, v: Any, is_rvar: bool = False) -> None:
         if isinstance(v, VarOrRVar):
@@ -287,7 +295,8 @@ def as_loop(v: Any) -> VarOrRVar:
 
 
 def loops(vars: Sequence[Any]) -> list[VarOrRVar]:
-    """The loops named by a directive's arguments, given one by one or as one list; a multi-dimensional RDom stands for its RVars in order."""
+    """The loops named by a directive's arguments, given one by one or as one list; a multi-dimensional RDom stands for its RVars in
+    order."""
     items = list(vars[0]) if len(vars) == 1 and isinstance(vars[0], (list, tuple)) else list(vars)
     out: list[VarOrRVar] = []
     for v in items:

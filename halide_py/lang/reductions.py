@@ -73,7 +73,8 @@ class _Reduction:
 def _found(what: str, free: Sequence[n.Variable]) -> ReductionDomain:
     domains = {id(v.rdom): (v.name, v.rdom) for v in free if v.rdom is not None}
     if not domains:
-        raise user_error(f"Expression passed to {what} must reference a reduction domain; use an RVar of an RDom in it, or give the RDom first")
+        raise user_error(f"Expression passed to {what} must reference a reduction domain; use an RVar of an RDom in it, or give the RDom "
+                         "first")
     if len(domains) > 1:
         names = ", ".join(name for name, _ in domains.values())
         raise user_error(f'Inline reduction "{what}" refers to reduction variables from multiple reduction domains: {names}. '
@@ -96,7 +97,8 @@ def _highest(e: n.Expr) -> n.Expr:
 
 
 def sum(*args: Any, **kwargs: Any) -> Expr:
-    """`sum(expr)`, `sum(rdom, expr)`, then a name: the sum over the RDom, in the expression's own type (which wraps as that type does); 0 over an empty one."""
+    """`sum(expr)`, `sum(rdom, expr)`, then a name: the sum over the RDom, in the expression's own type (which wraps as that type does); 0
+    over an empty one."""
     return _fold("sum", lambda e: b.const(e.type, 0), n.Add, args, kwargs)
 
 

@@ -20,7 +20,8 @@ class Runnable:
         return self._pipeline
 
     def realize(self, *args: Any, **kwargs: Any) -> Any:
-        """Compile if needed and run: `realize([width, height])` gives a Buffer (a tuple of them for a tuple-valued Func), `realize(buffer)` fills one."""
+        """Compile if needed and run: `realize([width, height])` gives a Buffer (a tuple of them for a tuple-valued Func),
+        `realize(buffer)` fills one."""
         return self.pipeline().realize(*args, **kwargs)
 
     def compile_jit(self, *args: Any, **kwargs: Any) -> None:

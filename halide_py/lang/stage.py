@@ -1,6 +1,7 @@
 """Directives on the loops of one definition: split, fuse, reorder, tile, vectorize, unroll, parallel, ...
 
-`StageDirectives` works on a stage of a Function; Func derives from it (stage 0) and so does Stage (any stage). Each directive checks its arguments first and
+`StageDirectives` works on a stage of a Function; Func derives from it (stage 0) and so does Stage (any stage). Each directive checks its
+arguments first and
 changes the schedule only when all is well; a message names the user's line, the Func, the stage, the directive and the loops there are.
 Source of the rules: Halide's Func.cpp (Stage).
 """
@@ -29,7 +30,8 @@ from .var import Var
 
 S = TypeVar("S", bound="StageDirectives")
 
-_UNSUPPORTED_TAILS = (TailStrategy.PredicateLoads, TailStrategy.PredicateStores, TailStrategy.ShiftInwardsAndBlend, TailStrategy.RoundUpAndBlend)
+_UNSUPPORTED_TAILS = (TailStrategy.PredicateLoads, TailStrategy.PredicateStores,
+                      TailStrategy.ShiftInwardsAndBlend, TailStrategy.RoundUpAndBlend)
 _EXACT_TAILS = (TailStrategy.Auto, TailStrategy.GuardWithIf, TailStrategy.Predicate)
 _WORD = {ForType.Parallel: "parallel", ForType.Vectorized: "vectorized", ForType.Unrolled: "unrolled", ForType.Serial: "serial"}
 
@@ -80,16 +82,19 @@ class StageDirectives:
             raise
 
     def _dim(self, v: VarOrRVar, directive: str, argument: str) -> Dim:
+        """The loop of that name."""
         for d in self._schedule().dims:
             if d.var == v.name():
                 if d.is_rvar() != v.is_rvar:
-                    self._fail(f"{_kind(v.is_rvar)} {v.name()}, {argument} of {directive}(), has the same name as the existing {_kind(d.is_rvar())} {d.var}")
+                    self._fail(f"{_kind(v.is_rvar)} {v.name()}, {argument} of {directive}(), has the same name as the existing "
+                               f"{_kind(d.is_rvar())} {d.var}")
                 return d
-        self._fail(f"could not find {argument} of {directive}(): {v.name()}")
+        return self._fail(f"could not find {argument} of {directive}(): {v.name()}")
 
     def _check_new_name(self, v: VarOrRVar, directive: str, argument: str, free: Sequence[str]) -> None:
         if v.name() not in free and any(d.var == v.name() for d in self._schedule().dims):
-            self._fail(f"can't create {argument} {v.name()} using {directive}(), because {v.name()} is already used in this Func's schedule elsewhere; "
+            self._fail(f"can't create {argument} {v.name()} using {directive}(), because {v.name()} is already used in this Func's "
+                       "schedule elsewhere; "
                        "choose a new name")
 
     def _factor(self, factor: Any, directive: str) -> n.Expr:
@@ -100,7 +105,8 @@ class StageDirectives:
         if not e.type.is_int_or_uint() or (value is None and e.type.bits() > 32):
             self._fail(f"the factor of {directive}() must be an int32, but {to_text(e)} has type {e.type}")
         if value is not None and value <= 0:
-            self._fail(f"the factor of {directive}() is {value}, but split factors must be strictly positive; use max(factor, 1) if it is computed")
+            self._fail(f"the factor of {directive}() is {value}, but split factors must be strictly positive; use max(factor, 1) if it is "
+                       "computed")
         for v in nodes_of(e, n.Variable):
             if v.param is None:
                 self._fail(f"the factor of {directive}(), {to_text(e)}, uses {v.name}; it may only use constants and parameters")
@@ -111,7 +117,8 @@ class StageDirectives:
     def split(self: S, old: Any, outer: Any, inner: Any, factor: Any, tail: TailStrategy = TailStrategy.Auto) -> S:
         """Split loop `old` into `outer` over blocks of `factor` and `inner` within a block; one of them may reuse the old name.
 
-        `tail` says what happens when `factor` (an int32 Expr of constants and parameters) does not divide the extent: `RoundUp` computes more,
+        `tail` says what happens when `factor` (an int32 Expr of constants and parameters) does not divide the extent: `RoundUp` computes
+        more,
         `GuardWithIf` tests each iteration, `ShiftInwards` moves the last block back (pure definitions only), `Auto` picks.
         Example: `f.split(x, xo, xi, 8)`. Raises CompileError for an unknown loop, a name in use or a tail that would change the result.
         """
@@ -143,11 +150,14 @@ class StageDirectives:
         if self._stage == 0:
             return
         if tail is TailStrategy.ShiftInwards:
-            self._fail(f"when splitting Var {old}, ShiftInwards is not a legal tail strategy for update definitions, as it may change the meaning "
+            self._fail(f"when splitting Var {old}, ShiftInwards is not a legal tail strategy for update definitions, as it may change the "
+                       "meaning "
                        "of the algorithm; use GuardWithIf, RoundUp or Auto")
         if tail is TailStrategy.RoundUp and old in self._inner_names():
-            self._fail(f"can't use TailStrategy.RoundUp for splitting {old}, which stems from the inner loop of another split of an update definition. It may "
-                       "redundantly recompute some values, which could change the meaning of the algorithm. Use TailStrategy.GuardWithIf instead")
+            self._fail(f"can't use TailStrategy.RoundUp for splitting {old}, which stems from the inner loop of another split of an "
+                       "update definition. It may "
+                       "redundantly recompute some values, which could change the meaning of the algorithm. Use TailStrategy.GuardWithIf "
+                       "instead")
 
     def _inner_names(self) -> set[str]:
         """The loops that stem from the inner loop of a split."""
@@ -246,7 +256,8 @@ class StageDirectives:
         """
         previous, outers, inners, factors, tail = _tile_arguments(args, kwargs)
         if not len(previous) == len(outers) == len(inners) == len(factors):
-            self._fail(f"the lists passed to tile() must all be the same length, not {len(previous)}, {len(outers)}, {len(inners)} and {len(factors)}")
+            self._fail(f"the lists passed to tile() must all be the same length, not {len(previous)}, {len(outers)}, {len(inners)} and "
+                       f"{len(factors)}")
         with self._all_or_nothing():
             for old, outer, inner, factor in zip(previous, outers, inners, factors):
                 self.split(old, outer, inner, factor, tail)
@@ -257,8 +268,10 @@ class StageDirectives:
 
     def _check_race(self, d: Dim, kind: ForType) -> None:
         if kind in (ForType.Parallel, ForType.Vectorized) and d.kind is DimKind.ImpureRVar and not self._schedule().allow_race_conditions:
-            self._fail(f"marking var {d.var} as {_WORD[kind]} may introduce a race condition resulting in incorrect output, because its iterations may touch "
-                       "the same element. Use atomic() if the operation is associative, or allow_race_conditions() if you know that there is no race or "
+            self._fail(f"marking var {d.var} as {_WORD[kind]} may introduce a race condition resulting in incorrect output, because its "
+                       "iterations may touch "
+                       "the same element. Use atomic() if the operation is associative, or allow_race_conditions() if you know that there "
+                       "is no race or "
                        "that it does no harm")
 
     def _mark(self: S, v: Any, kind: ForType, directive: str) -> S:
@@ -368,7 +381,7 @@ def _tile_arguments(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[A
     lists = bool(args) and isinstance(args[0], (list, tuple)) or "previous" in kwargs
     for form in forms[2:] if lists else forms[:2]:
         names = (*form, "tail")
-        given = dict(zip(names, args))
+        given: dict[str, Any] = dict(zip(names, args))
         if len(args) > len(names) or given.keys() & kwargs.keys() or not isinstance(given.get("tail", TailStrategy.Auto), TailStrategy):
             continue
         given.update(kwargs)

@@ -36,7 +36,8 @@ class Tuple:
 
 
 def is_tuple_like(x: Any) -> bool:
-    """Whether `x` stands for several Exprs: a Tuple, a sequence (any class with `__len__` and `__getitem__`), or a call of a tuple-valued Func."""
+    """Whether `x` stands for several Exprs: a Tuple, a sequence (any class with `__len__` and `__getitem__`), or a call of a tuple-valued
+    Func."""
     if isinstance(x, (Tuple, list, tuple)):
         return True
     if isinstance(x, Operand):
