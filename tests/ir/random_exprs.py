@@ -17,8 +17,8 @@ FLOATS = [Float(32), Float(64)]
 class Maker:
     """Makes Exprs of one operand type (so that operators apply), with casts to others now and then."""
 
-    def __init__(self, rng: random.Random, types: list[Type] | None = None, variables: str = "xyz", vectors: int = 0) -> None:
-        self.rng, self.types, self.names, self.lanes = rng, types or INTS + FLOATS, variables, vectors
+    def __init__(self, rng: random.Random, types: list[Type] | None = None, variables: str = "xyz", small: bool = False) -> None:
+        self.rng, self.types, self.names, self.small = rng, types or INTS + FLOATS, variables, small  # small: constants far from the limits of int32
         self.made: dict[Type, list[n.Expr]] = {}
 
     def leaf(self, t: Type) -> n.Expr:
@@ -39,7 +39,7 @@ class Maker:
         r = self.rng.random()
         if t.is_float():
             return self.rng.choice([0.0, 1.0, -1.0, 2.0, 0.5, -0.0, 3.25, 1e10])
-        if r < 0.7:
+        if r < 0.7 or self.small and t.overflow_is_undefined():
             return self.rng.choice([0, 1, 2, 3, 4, 5, 7, 8, 16] if t.is_uint() else [-8, -3, -2, -1, 0, 1, 2, 3, 4, 5, 8, 16])
         if r < 0.9:
             return self.rng.randint(int(t.min_value()) >> 1, int(t.max_value()) >> 1)

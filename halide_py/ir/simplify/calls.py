@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import nodes as n
 from ..build import as_const, as_int, const, is_false, is_true
+from . import linear
 from .fold import fold_cast
 from .simplify import Simplifier, handles
 from .ranges import UNKNOWN
@@ -36,20 +37,19 @@ def variables(s: Simplifier, e: n.Variable) -> n.Expr:
     return e if truth is None else const(e.type, truth)
 
 
-def is_trivial(e: n.Expr, depth: int = 2) -> bool:
-    """Whether computing `e` again costs nothing worth a name: constants, variables, and these broadcast, cast, shifted or scaled by a constant."""
+def is_trivial(e: n.Expr) -> bool:
+    """Whether computing `e` again costs nothing worth a name: constants, variables, small sums of them (which cancel better where they
+    are used), and these broadcast or in a ramp."""
     kind = type(e)
     if kind in (n.Variable, n.IntImm, n.UIntImm, n.FloatImm, n.StringImm):
         return True
-    if not depth:
-        return False
     if kind is n.Broadcast:
-        return is_trivial(e.value, depth)  # type: ignore[attr-defined]
-    if kind is n.Add or kind is n.Sub or kind is n.Mul:
-        a, b = e.a, e.b  # type: ignore[attr-defined]
-        return not e.type.is_float() and (as_const(b) is not None and is_trivial(a, depth - 1) or as_const(a) is not None and is_trivial(b, depth - 1))
+        return is_trivial(e.value)  # type: ignore[attr-defined]
     if kind is n.Ramp:
-        return is_trivial(e.base, depth - 1) and is_trivial(e.stride, depth - 1)  # type: ignore[attr-defined]
+        return is_trivial(e.base) and is_trivial(e.stride)  # type: ignore[attr-defined]
+    if (kind is n.Add or kind is n.Sub or kind is n.Mul) and e.type.is_int_or_uint() and e.type.is_scalar():
+        terms, _ = linear.gather(e)
+        return all(type(x) is n.Variable for x in terms) and (len(terms) == 1 or len(terms) == 2 and all(abs(c) == 1 for c in terms.values()))
     return False
 
 

@@ -47,8 +47,64 @@ def _keep(e: n.Expr) -> n.Expr:
     return e
 
 
-def gather(root: n.Expr, leaf: Callable[[n.Expr], n.Expr] = _keep, opaque: frozenset[n.Expr] | set[n.Expr] = frozenset()) -> tuple[Terms, int]:
+_SMALL = 48  # visits after which sharing is looked for
+
+
+def gather(root: n.Expr, leaf: Callable[[n.Expr], n.Expr] | None = None, opaque: frozenset[n.Expr] | set[n.Expr] = frozenset()) -> tuple[Terms, int]:
     """The linear form of `root`. `leaf` simplifies the parts that are no sums; sums in `opaque` are taken as terms."""
+    terms: Terms = {}
+    constant = 0
+    stack = [(root, 1)]
+    visits = 0
+    while stack:
+        e, w = stack.pop()
+        kind = type(e)
+        if kind is n.Variable and leaf is None:
+            terms[e] = terms.get(e, 0) + w
+            continue
+        if kind is n.IntImm or kind is n.UIntImm:
+            constant += w * e.value  # type: ignore[attr-defined]
+            continue
+        if kind is n.Add or kind is n.Sub:
+            if not opaque or e not in opaque or e is root:
+                visits += 1
+                if visits > _SMALL:
+                    return _gather_shared(root, leaf or _keep, opaque)
+                stack.append((e.b, w if kind is n.Add else -w))  # type: ignore[attr-defined]
+                stack.append((e.a, w))  # type: ignore[attr-defined]
+                continue
+        else:
+            here = edges(e) if kind is n.Mul and (e is root or e not in opaque) else None
+            if here is not None:
+                stack.append((here[0][0], w * here[0][1]))
+                continue
+            if kind is n.Broadcast:
+                value = as_int(e)
+                if value is not None:
+                    constant += w * value
+                    continue
+            if leaf is not None:
+                simpler = leaf(e)
+                if simpler is not e:  # a leaf may have become a sum, or another leaf seen before
+                    stack.append((simpler, w))
+                    continue
+        terms[e] = terms.get(e, 0) + w
+    return _settle(terms, constant, root.type)
+
+
+def _settle(terms: Terms, constant: int, t: Type) -> tuple[Terms, int]:
+    """Coefficients in their range, none of them 0."""
+    if -64 < constant < 64 and t.bits() >= 8:
+        for c in terms.values():
+            if not c or not -64 < c < 64:
+                break
+        else:
+            return terms, constant
+    return {e: c for e, w in terms.items() if (c := centered(w, t))}, centered(constant, t)
+
+
+def _gather_shared(root: n.Expr, leaf: Callable[[n.Expr], n.Expr], opaque: frozenset[n.Expr] | set[n.Expr]) -> tuple[Terms, int]:
+    """`gather` in time linear in the distinct nodes: coefficients go down in topological order."""
     below: dict[n.Expr, Edges] = {}
     uses: dict[n.Expr, int] = {root: 0}
     terms: Terms = {}
@@ -56,14 +112,12 @@ def gather(root: n.Expr, leaf: Callable[[n.Expr], n.Expr] = _keep, opaque: froze
     while stack:
         e = stack.pop()
         here = edges(e) if e not in opaque or e is root else None
-        if here is None:
-            value = as_int(e)
-            if value is None:
-                simpler = leaf(e)
-                if simpler is not e:  # a leaf may have become a sum, or another leaf seen before
-                    here = ((simpler, 1),)
-                else:
-                    terms[e] = 0
+        if here is None and as_int(e) is None:
+            simpler = leaf(e)
+            if simpler is not e:
+                here = ((simpler, 1),)
+            else:
+                terms[e] = 0
         if here is None:
             continue
         below[e] = here
@@ -90,8 +144,7 @@ def gather(root: n.Expr, leaf: Callable[[n.Expr], n.Expr] = _keep, opaque: froze
             uses[k] -= 1
             if not uses[k]:
                 ready.append(k)
-    t = root.type
-    return {e: c for e, w in terms.items() if (c := centered(w, t))}, centered(constant, t)
+    return _settle(terms, constant, root.type)
 
 
 _CHUNK = 1 << 30
@@ -113,7 +166,7 @@ def offset(e: n.Expr, constant: int) -> n.Expr:
     if not constant:
         return e
     t = e.type
-    if not t.overflow_is_undefined():
+    if -64 < constant < 64 or not t.overflow_is_undefined():
         return n.Add(e, const(t, constant))
     low, high = int(t.min_value()), int(t.max_value())
     while not low <= constant <= high:
@@ -139,13 +192,22 @@ def rebuild(t: Type, terms: Terms, constant: int) -> n.Expr:
         return const(t, constant)
     groups: dict[int, list[tuple[n.Expr, bool]]] = {}
     for e, c in terms.items():
-        groups.setdefault(abs(c), []).append((e, c < 0))
+        size = c if c > 0 else -c
+        members = groups.get(size)
+        if members is None:
+            groups[size] = [(e, c < 0)]
+        else:
+            members.append((e, c < 0))
     parts: list[tuple[n.Expr, bool]] = []
     for factor, members in groups.items():
-        negative = all(sign for _, sign in members)
-        if negative:
-            members = [(e, False) for e, _ in members]
-        parts.append((scaled(_signed_sum(members), factor), negative))
+        if len(members) == 1:
+            e, negative = members[0]
+            parts.append((scaled(e, factor), negative))
+        elif factor == 1 and len(groups) == 1:
+            parts = members
+        else:
+            negative = all(sign for _, sign in members)
+            parts.append((scaled(_signed_sum([(e, False) for e, _ in members] if negative else members), factor), negative))
     constant = centered(constant, t)
     if all(negative for _, negative in parts):
         first = max(int(t.min_value()), min(int(t.max_value()), constant)) if t.overflow_is_undefined() else constant

@@ -46,7 +46,7 @@ class Simplifier:
         self.limits: dict[str, tuple[n.Expr | None, n.Expr | None]] = {}
         self.order: dict[str, int] = {}  # when a name was bound: inner names later
         self.values: dict[str, n.Expr] = {}  # lets that are substituted
-        self.depends: dict[str, int] = {}  # symbols of what defines or limits a name
+        self.depends: dict[str, tuple[int, int]] = {}  # its bit, and the symbols of what defines or limits it
         self.truths: dict[n.Expr, bool] = {}  # conditions known to hold, or not
         self.facts: list[tuple[linear.Terms, int]] = []  # linear forms known to be >= 0
         self.uses: dict[str, int] = {}  # of let names, in the tree being simplified
@@ -86,9 +86,9 @@ class Simplifier:
     @contextlib.contextmanager
     def layer(self, bits: int) -> Iterator[None]:
         """Nodes that mention a name in `bits`, or one defined by such names, are simplified afresh inside."""
-        for name, symbols in self.depends.items():  # in the order of binding: definitions come first
+        for bit, symbols in self.depends.values():  # in the order of binding: definitions come first
             if symbols & bits:
-                bits |= n.symbol_bit(name)
+                bits |= bit
         self.bits, self.memo, self.ranges = bits, {}, {}
         self.layers.append((bits, self.memo, self.ranges))
         try:
@@ -119,7 +119,7 @@ class Simplifier:
         """Record that a name is bound here, to something that mentions `symbols`."""
         self.order[name] = len(self.order)
         self.depends.pop(name, None)
-        self.depends[name] = symbols
+        self.depends[name] = (n.symbol_bit(name), symbols)
 
     def is_bound(self, name: str) -> bool:
         """Whether facts about a name were recorded before: what mentions it may be memoised."""

@@ -220,7 +220,7 @@ def _for(s: Simplifier, one: n.For) -> n.Stmt:
 def _loop_body(s: Simplifier, one: n.For, extent: n.Expr) -> n.Stmt:
     """The body, in which the loop is known to have an iteration."""
     least = s.range(extent)[0]
-    if least is not None and least >= 1 or reads_memory(extent) or not one.body.mask & (n.IfThenElse.bit | n.For.bit):
+    if least is not None and least >= 1 or reads_memory(extent) or not one.body.mask & n.IfThenElse.bit:
         return statement(s, one.body)
     with assuming(s, s.expr(n.LT(const(extent.type, 0), extent))):
         return statement(s, one.body)
