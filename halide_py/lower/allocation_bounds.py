@@ -1,8 +1,9 @@
 """Allocation bounds: give each Realize the box that its body really touches.
 
-IR before: `Realize g` over the symbols `g.x.min_realized`, `g.x.extent_realized`. After: LetStmts around it define them,
-from the accesses in its body. One bottom-up walk: boxes travel outwards and lose each let and loop variable on the
-way, so that deep nests of Realizes cost one visit a node. Source: Halide's src/AllocationBoundsInference.cpp.
+IR before: `Realize g` over the symbols `g.x.min_realized`, `g.x.extent_realized`. After: LetStmts around it define them. Where g is produced right
+inside its Realize and every stage writes point by point, the box is the region its stages were told to compute. Else it follows from
+the accesses in the body: one bottom-up walk, in which boxes travel outwards and lose each let and loop variable on the way.
+Source: Halide's src/AllocationBoundsInference.cpp.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from ..ir.simplify import simplify
 from ..ir.traverse import mentions, substitute
 from .bounds_inference import FuncValues
 from .environment import Environment
+from .loop_nest import StageNest, var
+from .schedule_functions import Nests
 
 Boxes = dict[str, Box]
 
@@ -29,12 +32,14 @@ def _merge(into: Boxes, more: Boxes) -> Boxes:
 class AllocationBounds:
     """The pass; `boxes` of a statement are those of the realized Funcs it touches, in the symbols in scope around it."""
 
-    def __init__(self, env: Environment, values: FuncValues) -> None:
-        self.env, self.values = env, values
-        self.live: set[str] = set()
+    def __init__(self, env: Environment, values: FuncValues, nests: Nests) -> None:
+        self.env, self.values, self.nests = env, values, nests
+        self.live: set[str] = set()  # Funcs whose box is looked for in what is being visited
 
     def leaf(self, s: n.Node, scope: dict[str, Interval] | None = None) -> Boxes:
         """Boxes of a statement or expression without structure of its own."""
+        if not any(s.symbols & n.symbol_bit(name) for name in self.live):
+            return {}
         return {k: v for k, v in boxes_touched(s, scope or {}, self.values).items() if k in self.live}
 
     def eliminate(self, boxes: Boxes, name: str, interval: Interval) -> Boxes:
@@ -58,7 +63,9 @@ class AllocationBounds:
         return Interval(low and simplify(low), high and simplify(high))
 
     def visit(self, s: n.Stmt) -> tuple[n.Stmt, Boxes]:
-        """The statement with its Realizes bounded, and what it touches."""
+        """The statement with its Realizes bounded, and what it touches of the Funcs that are live."""
+        if not s.mask & n.Realize.bit and not any(s.symbols & n.symbol_bit(name) for name in self.live):
+            return s, {}
         if isinstance(s, n.Block):
             parts = [self.visit(one) for one in s.stmts]
             boxes: Boxes = {}
@@ -97,13 +104,17 @@ class AllocationBounds:
 
     def realize(self, s: n.Realize) -> tuple[n.Stmt, Boxes]:
         """Close the box of one Realize with lets around it."""
-        outer = s.name in self.live
-        self.live.add(s.name)
-        body, boxes = self.visit(s.body)
-        if not outer:
-            self.live.discard(s.name)
-        box = boxes.pop(s.name, None)
         f = self.env[s.name]
+        box = _computed_box(s, self.nests.of(f))
+        if box is not None:
+            body, boxes = self.visit(s.body)
+        else:
+            outer = s.name in self.live
+            self.live.add(s.name)
+            body, boxes = self.visit(s.body)
+            if not outer:
+                self.live.discard(s.name)
+            box = boxes.pop(s.name, None)
         lets: list[tuple[str, n.Expr]] = []
         for d, v in enumerate(f.args):
             interval = box.intervals[d] if box is not None else Interval(b.i32(0), b.i32(0))
@@ -116,6 +127,23 @@ class AllocationBounds:
         return b.let_stmts(lets, n.Realize(s.name, s.types, s.memory, s.mins, s.extents, s.condition, body)), boxes
 
 
-def allocation_bounds(s: n.Stmt, env: Environment, values: FuncValues) -> n.Stmt:
+def _computed_box(s: n.Realize, stages: list[StageNest]) -> Box | None:
+    """The region the stages compute, when the production stands right inside the Realize and no stage scatters; None otherwise."""
+    body = s.body
+    if not (isinstance(body, n.Block) and isinstance(body.stmts[0], n.Produce) and body.stmts[0].name == s.name):
+        return None
+    intervals = []
+    for d, v in enumerate(stages[0].function.args):
+        if not all(isinstance(a := nest.definition.args[d], n.Variable) and a.name == v and a.rdom is None for nest in stages):
+            return None
+        low, high = var(f"{stages[0].prefix}{v}.min"), var(f"{stages[0].prefix}{v}.max")
+        for nest in stages[1:]:
+            if nest.covers.get(v):  # a rounded-up update writes more than the pure definition
+                low, high = b.min_(low, var(f"{nest.prefix}{v}.min")), b.max_(high, var(f"{nest.prefix}{v}.max"))
+        intervals.append(Interval(low, high))
+    return Box(intervals)
+
+
+def allocation_bounds(s: n.Stmt, env: Environment, values: FuncValues, nests: Nests) -> n.Stmt:
     """`s` with the box of every Realize defined."""
-    return AllocationBounds(env, values).visit(s)[0]
+    return AllocationBounds(env, values, nests).visit(s)[0]

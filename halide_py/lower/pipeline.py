@@ -66,7 +66,7 @@ PASSES: tuple[Pass, ...] = (
     # Needs regions as lets around each production.
     Pass("sliding_window", lambda s, c: sliding_window.sliding_window(s, c.env)),
     # After sliding: boxes follow from what is really computed.
-    Pass("allocation_bounds", lambda s, c: allocation_bounds.allocation_bounds(s, c.env, c.values)),
+    Pass("allocation_bounds", lambda s, c: allocation_bounds.allocation_bounds(s, c.env, c.values, c.nests)),
     # From here on each name is bound once, so simplification and memoising across scopes are right.
     Pass("uniquify", lambda s, c: uniquify.uniquify(s)),
     Pass("simplify", lambda s, c: simplify(s)),
