@@ -15,6 +15,7 @@ from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import OUTERMOST, Definition, Function, Split, SplitKind, TailStrategy
 from ..ir.interval import Interval, bounds_of_expr
+from ..ir.intrinsics import intrinsic
 from ..ir.simplify import simplify
 from ..ir.traverse import free_variables, substitute
 from ..ir.types import INT32
@@ -50,6 +51,15 @@ class Container:
         return n.LetStmt(self.name, self.value, body) if self.name else n.IfThenElse(self.value, body)
 
 
+@dataclass(frozen=True)
+class Fused:
+    """The range of a variable that was fused into `loop`."""
+
+    loop: str
+    min: n.Expr
+    max: n.Expr
+
+
 @dataclass
 class StageNest:
     """Stage `index` of `function` as loops. `variables` maps each pure Var and RVar (unqualified) to its value in terms of loops and lets."""
@@ -64,6 +74,7 @@ class StageNest:
     base_variables: tuple[str, ...]
     guarded: set[str] = field(default_factory=set)
     covers: dict[str, bool] = field(default_factory=dict)
+    fused: dict[str, Fused] = field(default_factory=dict)
 
     @property
     def prefix(self) -> str:
@@ -101,8 +112,15 @@ class StageNest:
                 scope[loop.name] = Interval(low.min, high.max)
                 for c in self.between(d):
                     if c.name:
-                        scope[c.name] = bounds_of_expr(c.value, scope)
+                        scope[c.name] = self._let_interval(c, scope, depth)
         return scope
+
+    def _let_interval(self, c: Container, scope: dict[str, Interval], depth: int) -> Interval:
+        """What a let covers. Where a whole fused loop runs, its variables cover their own ranges, which no interval of `%` and `/` tells."""
+        whole = self.fused.get(c.name)
+        if whole is not None and (depth == 0 or whole.loop in scope):
+            return Interval(bounds_of_expr(whole.min, scope).min, bounds_of_expr(whole.max, scope).max)
+        return bounds_of_expr(c.value, scope)
 
     def region(self, depth: int) -> dict[str, Interval]:
         """The interval each variable covers inside loop number `depth - 1` and the containers just inside it."""
@@ -176,6 +194,7 @@ class _Builder:
         self.ancestors: dict[str, set[str]] = {}
         self.guarded: set[str] = set()
         self.covers: dict[str, bool] = {}
+        self.fused: dict[str, Fused] = {}
 
     def base(self, v: str) -> None:
         p = self.prefix + v
@@ -232,8 +251,11 @@ class _Builder:
     def fuse(self, s: Split) -> None:
         p = self.prefix
         fused = var(p + s.old)
-        (inner_min, _, inner_extent), (outer_min, _, outer_extent) = self.bounds[s.inner], self.bounds[s.outer]
-        self.replace({p + s.inner: b.add(b.mod(fused, inner_extent), inner_min), p + s.outer: b.add(b.div(fused, inner_extent), outer_min)})
+        (inner_min, inner_max, inner_extent), (outer_min, outer_max, outer_extent) = self.bounds[s.inner], self.bounds[s.outer]
+        for v, value, low, high in ((s.inner, b.add(b.mod(fused, inner_extent), inner_min), inner_min, inner_max),
+                                    (s.outer, b.add(b.div(fused, inner_extent), outer_min), outer_min, outer_max)):
+            self.lets.append((p + v, intrinsic("unsafe_promise_clamped", INT32, value, low, high)))
+            self.fused[p + v] = Fused(p + s.old, low, high)
         total = b.mul(inner_extent, outer_extent)
         self.bounds[s.old] = b.i32(0), b.sub(total, b.i32(1)), total
         self.ancestors[s.old] = self.ancestors[s.inner] | self.ancestors[s.outer]
@@ -283,7 +305,7 @@ def build_nest(f: Function, index: int) -> StageNest:
         guards.append(b.likely(predicate))
     provide = n.Provide(f.name, tuple(substitute_vars(values, v) for v in d.values), tuple(substitute_vars(values, a) for a in d.args), b.TRUE)
     containers = _place([*((name, e) for name, e in reversed(builder.lets)), *(("", g) for g in guards)], [loop.name for loop in loops])
-    return StageNest(f, index, d, loops, containers, provide, values, base, builder.guarded, builder.covers)
+    return StageNest(f, index, d, loops, containers, provide, values, base, builder.guarded, builder.covers, builder.fused)
 
 
 def _place(items: list[tuple[str, n.Expr]], loops: list[str]) -> list[Container]:
