@@ -251,7 +251,7 @@ class _Branch:
         walk.conditions = list(walk.conditions)
         for c in _conjuncts(self.condition, self.holds):
             _limit(inner, c)
-            if not c.symbols & outer.bits and not reads_memory(c):
+            if not outer.varies(c) and not reads_memory(c):
                 walk.conditions.append(c)
 
     def __exit__(self, *_: object) -> None:
@@ -292,7 +292,7 @@ def _limit(b: Bounds, c: n.Expr) -> None:
 
 def _at_least(b: Bounds, terms: linear.Terms, k: int) -> None:
     """terms + k >= 0: a limit of the part made of scope variables, and of each of them alone."""
-    varying = {e: w for e, w in terms.items() if e.symbols & b.bits and not b.bounds(e).is_point()}
+    varying = {e: w for e, w in terms.items() if b.varies(e) and not b.bounds(e).is_point()}
     if not varying:
         return
     rest = {e: w for e, w in terms.items() if e not in varying}

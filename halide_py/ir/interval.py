@@ -103,6 +103,7 @@ class Bounds:
         self.memo: dict[n.Expr, Interval] = {}
         self.limits: list[tuple[linear.Terms, n.Expr | None, n.Expr | None]] = []  # linear forms known to lie between two Exprs
         self.wide: dict[str, Interval] = {}  # the intervals of variables before conditions narrowed them
+        self.mentioning: dict[n.Expr, bool] = {}
         self.bits = 0
         for name in scope:
             self.bits |= n.symbol_bit(name)
@@ -111,7 +112,18 @@ class Bounds:
         """Let a variable, not used before, range over an interval."""
         self.scope[name] = interval
         self.bits |= n.symbol_bit(name)
+        self.mentioning.clear()
         self.simplifier.limit(name, interval.min, interval.max)
+
+    def varies(self, e: n.Expr) -> bool:
+        """Whether `e` mentions a variable of the scope: exactly, since what is found must not depend on hashes."""
+        if not e.symbols & self.bits:
+            return False
+        found = self.mentioning.get(e)
+        if found is None:
+            found = e.name in self.scope if type(e) is n.Variable else any(map(self.varies, e.children()))
+            self.mentioning[e] = found
+        return found
 
     def of(self, e: n.Expr) -> Interval:
         """The interval of `e`."""
@@ -125,7 +137,7 @@ class Bounds:
         return found
 
     def _bounds(self, e: n.Expr) -> Interval:
-        if not e.mask & _VARYING and not e.symbols & self.bits and e.type.is_scalar():
+        if not e.mask & _VARYING and e.type.is_scalar() and not self.varies(e):
             return Interval(e, e)
         rule = _RULES.get(type(e))
         if rule is None:
@@ -562,12 +574,12 @@ def _call(b: Bounds, e: n.Call) -> Interval:
     rule = _CALLS.get(e.name) if builtin and e.call_type is not n.CallType.Extern else None
     if rule is not None:
         return rule(b, e)
-    if e.call_type is n.CallType.PureIntrinsic and e.type.is_scalar() and not e.symbols & b.bits and _fixed(e, b.func_values):
+    if e.call_type is n.CallType.PureIntrinsic and e.type.is_scalar() and not b.varies(e) and _fixed(e):
         return Interval(e, e)
     return type_interval(e.type)
 
 
-def _fixed(e: n.Expr, func_values: FuncValues) -> bool:
+def _fixed(e: n.Expr) -> bool:
     """Whether an expression reads no memory: parameters and arithmetic only."""
     stack, seen = [e], {e}
     while stack:

@@ -29,6 +29,7 @@ _ONLY_ARM = frozenset((F.ARMv7s, F.NoNEON, F.ARMDotProd, F.ARMFp16, F.SVE, F.SVE
                        F.ARMv85a, F.ARMv86a, F.ARMv87a, F.ARMv88a, F.ARMv89a))
 _ONLY_POWERPC = frozenset((F.VSX, F.POWER_ARCH_2_07))
 _ONLY_WASM = frozenset((F.WasmMvpOnly, F.WasmSimd128, F.WasmThreads, F.WasmBulkMemory))
+ISA_FEATURES = _ONLY_X86 | _ONLY_ARM | _ONLY_POWERPC | frozenset((F.RVV,))  # what chooses instructions
 _ONLY = {TargetArch.X86: _ONLY_X86, TargetArch.ARM: _ONLY_ARM, TargetArch.POWERPC: _ONLY_POWERPC, TargetArch.WebAssembly: _ONLY_WASM,
          TargetArch.RISCV: frozenset((F.RVV,))}
 _WORDS: tuple[Any, ...] = (*TargetArch, *TargetOS, *TargetProcessorTune, *TargetFeature)

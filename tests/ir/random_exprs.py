@@ -80,7 +80,7 @@ class Maker:
         if r < 0.24 and t.is_int_or_uint():
             name = rng.choice(["bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right", "bitwise_not", "likely", "popcount"])
             if name.startswith("shift"):
-                return intrinsic(name, t, self.expr(t, sub), const(t, rng.randint(0, t.bits() - 1)))
+                return intrinsic(name, t, self.expr(t, sub), const(t, rng.randint(0, 4 if self.small else t.bits() - 1)))
             one = name in ("bitwise_not", "likely", "popcount")
             return intrinsic(name, t, *[self.expr(t, sub) for _ in range(1 if one else 2)])
         if r < 0.32 and t.is_int_or_uint():

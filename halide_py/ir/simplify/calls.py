@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import nodes as n
 from ..build import as_const, as_int, const, is_false, is_true
+from ..traverse import mentions
 from . import linear
 from .fold import fold_cast
 from .simplify import Simplifier, handles
@@ -77,7 +78,7 @@ def _let(s: Simplifier, e: n.Let, value: n.Expr) -> n.Expr:
         s.values[e.name] = before[0]
     if before[1] is not UNKNOWN:
         s.known[e.name] = before[1]
-    if substituted or not body.symbols & n.symbol_bit(e.name):
+    if substituted or not mentions(body, e.name):
         return body
     return e if value is e.value and body is e.body else n.Let(e.name, value, body)
 

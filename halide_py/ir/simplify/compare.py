@@ -298,6 +298,8 @@ def _linear_comparison(s: Simplifier, kind: Any, t: Type, a: n.Expr, b: n.Expr) 
     if not left:
         return kind(const(t, -k), combine(s, t, right, 0)) if equality else n.LT(const(t, -k), combine(s, t, right, 0))
     lhs = combine(s, t, left, 0)
+    if linear.gather(lhs)[1]:  # its terms had something in common that left a constant
+        return s.expr(kind(lhs, combine(s, t, right, k)) if equality else n.LT(lhs, combine(s, t, right, k)))
     if equality:
         return kind(lhs, combine(s, t, right, k))  # type: ignore[no-any-return]
     if k == 1 and right:

@@ -209,6 +209,10 @@ def rebuild(t: Type, terms: Terms, constant: int) -> n.Expr:
             negative = all(sign for _, sign in members)
             parts.append((scaled(_signed_sum([(e, False) for e, _ in members] if negative else members), factor), negative))
     constant = centered(constant, t)
+    if len(terms) == 1 and not constant:
+        (e, c), = terms.items()
+        if c != -1 and t.can_represent_value(c):
+            return scaled(e, c)
     if all(negative for _, negative in parts):
         first = max(int(t.min_value()), min(int(t.max_value()), constant)) if t.overflow_is_undefined() else constant
         return offset(_signed_sum([(const(t, first), False), *parts]), constant - first)

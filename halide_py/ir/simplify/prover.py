@@ -90,14 +90,15 @@ def _quotient(terms: linear.Terms, constant: int, e: n.Expr, c: int) -> tuple[bo
     return False, [(form, constant + part * more - (part * (d - 1) if part > 0 else 0))]
 
 
-def _rank(s: Simplifier, e: n.Expr) -> int:
-    """Which term to replace first: the innermost variables, then choices, then quotients; -1 for those that cannot be."""
+def _rank(s: Simplifier, e: n.Expr, c: int) -> int:
+    """Which term to replace first: the innermost variables, then what splits into cases (so that each case may choose for itself),
+    then choices, then quotients; -1 for those that cannot be."""
     kind = type(e)
     if kind is n.Variable:
         return 1000 + s.order[e.name] if e.name in s.limits else -1  # type: ignore[attr-defined]
     if kind is n.Min or kind is n.Max:
-        return 900
-    return 800 if kind in (n.Select, n.Div, n.Call) else -1
+        return 950 if (kind is n.Min) == (c > 0) else 900
+    return 970 if kind is n.Select else 800 if kind in (n.Div, n.Call) else -1
 
 
 def lower_limit(s: Simplifier, terms: linear.Terms, constant: int, budget: int, target: int = 0) -> int | None:
@@ -118,8 +119,8 @@ class _Search:
             best = self.better(best, self.by_fact(terms, constant, fact, k))
             if best is not None and best >= self.target:
                 return best
-        for e in sorted(terms, key=lambda t: -_rank(self.s, t)):
-            if _rank(self.s, e) < 0 or self.left <= 0:
+        for e in sorted(terms, key=lambda t: -_rank(self.s, t, terms[t])):
+            if _rank(self.s, e, terms[e]) < 0 or self.left <= 0:
                 break
             found = _expansions(self.s, terms, constant, e, terms[e])
             if found is None:
