@@ -172,6 +172,14 @@ class Func(FuncSchedulable, Runnable):
         elif source is not None:
             self[Var("_")] = image_element(source.param, [Var("_")])
 
+    @staticmethod
+    def of(function: Function) -> Func:
+        """A handle on a Function that has one already."""
+        new = object.__new__(Func)
+        Runnable.__init__(new)
+        new.function = function
+        return new
+
     # -- what it is
 
     def name(self) -> str:
@@ -318,7 +326,8 @@ class Func(FuncSchedulable, Runnable):
             definitions.define(f, pure, [Expr.of(b.const(t, start)) for t in types])
             ref = FuncRef(self, places)
             me = list(ref) if len(elements) > 1 else [ref]
-            definitions.define(f, places, [binary(value.kind, a, e) for a, e in zip(me, elements)])
+            given = elements if is_tuple_like(value.value) else [value.value]  # a number takes the Func's type, as in any other update
+            definitions.define(f, places, [binary(value.kind, a, e) for a, e in zip(me, given)])
         except (CompileError, TypeError):
             f.pure, f.args, f.types, f.output_params, f.schedule.storage_dims = None, (), (), [], []
             raise

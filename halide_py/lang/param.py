@@ -50,6 +50,8 @@ class Param(Operand):
             raise TypeError("Param() takes a type, then a name, a value, or a name and a value")
         given.update(kwargs)
         name = given.get("name")
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"the name of a Param must be a string, not {name!r}")
         self.param = ParameterData(unique_name(name) if name else anonymous_name("p"), type, False)
         if given.get("value") is not None:
             self.set(given["value"])

@@ -1,0 +1,126 @@
+"""Expressions: types, literals, operators, conversions. Expected types and texts are those of Halide 21."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import halide_py as hl
+from halide_py.ir.printer import to_text
+
+x, y = hl.Var("x"), hl.Var("y")
+u8, i8, u16, i32, u32, u64, f32, f64 = (hl.cast(t, x) for t in (
+    hl.UInt(8), hl.Int(8), hl.UInt(16), hl.Int(32), hl.UInt(32), hl.UInt(64), hl.Float(32), hl.Float(64)))
+condition = x < 3
+
+
+def text(e: Any) -> str:
+    return to_text(hl.Expr(e).as_node())
+
+
+@pytest.mark.parametrize("e, expected", [
+    (u8 + u16, "uint16"), (u8 + i8, "int8"), (u32 + i8, "int32"), (u64 + i8, "int64"), (u8 + f32, "float32"), (u64 * f32, "float32"),
+    (f32 / f64, "float64"), (u8 + 1, "uint8"), (1 + u8, "uint8"), (u8 + True, "uint8"), (u8 + 1.5, "float32"), (f64 + 0.5, "float64"),
+    (hl.f16(x) + 1, "float16"), (hl.f16(x) + 1.5, "float32"), (x + 2**31, "int64"), (u64 + 2**40, "int64"), (u8 < 3, "bool"),
+    (x == y, "bool"), (x / 2, "int32"), (x // 2, "int32"), (f32 // 2, "float32"), (-u8, "uint8"), (u8 << 1, "uint8"), (x >> u8, "int32"),
+    (1 << u8, "int32"), (u8 & 1, "uint8"), (u64 & 0xFFFFFFFFFF, "uint64"), (condition & True, "bool"), (condition ^ (y < 2), "bool"),
+    (~condition, "bool"), (~u8, "uint8"), (x**2, "int32"), (x**y, "float32"), (2**x, "float32"), (f64**0.5, "float64"), (u8**3, "uint8"),
+    (abs(i8), "uint8"), (hl.Expr(3), "int32"), (hl.Expr(2.5), "float32"), (hl.Expr(True), "bool"), (hl.Expr(2**31), "int64"),
+    (hl.Expr(2**64), "float32"), (hl.Expr(x), "int32"),
+])
+def test_types(e: hl.Expr, expected: str) -> None:
+    assert str(e.type()) == expected
+
+
+@pytest.mark.parametrize("e, expected", [
+    (-u8, "((uint8)0 - uint8(x))"), (x**-2, "(1/(x*x))"), (x**3, "((x*x)*x)"), (u8 << -1, "(uint8)shift_right(uint8(x), (uint8)1)"),
+    (condition ^ (y < 2), "((x < 3) != (y < 2))"), (1 << u8, "shift_left(1, uint32(uint8(x)))"), (x + 1.5, "(float32(x) + 1.500000f)"),
+    (3 - x, "(3 - x)"), (3 > x, "(x < 3)"),
+])
+def test_texts(e: hl.Expr, expected: str) -> None:
+    assert text(e) == expected
+
+
+@pytest.mark.parametrize("value, expected", [
+    (np.float32(0.1), "float32"), (np.float64(0.5), "float32"), (np.float16(0.5), "float32"), (np.int64(3), "int32"), (np.uint8(3), "int32"),
+    (np.int64(2**40), "int64"), (np.bool_(True), "int32"),
+])
+def test_numpy_scalars_are_the_numbers_they_hold(value: Any, expected: str) -> None:
+    assert str((x + value).type()) == expected
+    assert str((value + x).type()) == expected
+
+
+def test_a_float_that_loses_digits_warns_at_the_users_line() -> None:
+    with pytest.warns(RuntimeWarning, match="0.1 will be interpreted as a float32") as record:
+        x + 0.1
+    assert record[0].filename == __file__
+    assert hl.f64(0.1).as_node().value == 0.1  # type: ignore[attr-defined]
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_float_that_loses_nothing_does_not_warn() -> None:
+    x + 0.75
+    x + hl.f64(0.123456789012345678)
+    x + np.float32(0.1)
+    x + float("inf")
+
+
+@pytest.mark.parametrize("program", ["u8 + 256", "u8 + -1", "u8 < 256", "256 == u8", "condition & 2", "f32 + 16777217", "hl.f16(x) + 2049"])
+def test_int_literals_must_fit(program: str) -> None:
+    with pytest.raises(hl.HalideError, match="Integer constant .* changes its value to"):
+        eval(program)
+
+
+@pytest.mark.parametrize("program", ["condition and y < 2", "condition or y < 2", "not condition", "0 < x < 4", "bool(x)"])
+def test_no_truth_value(program: str) -> None:
+    with pytest.raises(ValueError, match=r"cannot be converted to a bool.*'&'/'\|'/'~'"):
+        eval(program)
+
+
+@pytest.mark.parametrize("program", ["x + 'a'", "x + [1]", "None * x", "x << None", "x & 'a'", "x ** 'a'", "hl.Expr([1])", "hl.sin('a')"])
+def test_what_is_no_expr_is_a_type_error(program: str) -> None:
+    with pytest.raises(TypeError):
+        eval(program)
+
+
+def test_exprs_compare_to_none_and_are_unhashable() -> None:
+    assert (x == None) is False  # noqa: E711
+    for e in (x, x + 1, hl.RDom([(0, 3)]), hl.Param(hl.Int(32))):
+        with pytest.raises(TypeError, match="unhashable"):
+            hash(e)
+
+
+def test_representations() -> None:
+    assert repr(x) == "<halide.Var 'x'>" and str(x) == "x"
+    assert repr(x + 1) == "<halide.Expr of type int32: (x + 1)>"
+    assert repr(hl.Expr()) == "<undefined halide.Expr>"
+    assert repr(hl.RVar("q")) == "<halide.RVar q((undefined), (undefined))>"
+    assert repr(hl.RDom()) == "<halide.RDom RDom()>"
+    assert repr(hl.Tuple([x, y])) == "<halide.Tuple of size 2>"
+
+
+def test_implicit_vars() -> None:
+    assert hl._.is_placeholder() and not x.is_placeholder()
+    assert hl._1.same_as(hl.Var.implicit(1)) and hl.Var("_1").is_implicit() and hl._1.implicit_index() == 1
+    assert not x.is_implicit() and x.implicit_index() == -1
+    assert hl.Var.outermost().name() == "__outermost"
+    assert not hl.Var().same_as(hl.Var())
+
+
+def test_thousands_of_terms_build_fast() -> None:
+    start = time.perf_counter()
+    e = hl.Expr(0)
+    for k in range(3000):
+        e = e + x * (k + 7)
+    s = x
+    for _ in range(200):
+        s = s * s + 1  # 2**200 nodes if copied
+    hl.Func()[x] = e + s
+    assert time.perf_counter() - start < 1.5
+
+
+def test_limits_of_types() -> None:
+    assert text(hl.UInt(8).max()) == "(uint8)255" and text(hl.Int(32).min()) == "-2147483648" and text(hl.Float(32).max()) == "inff"
