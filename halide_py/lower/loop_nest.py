@@ -116,7 +116,7 @@ class StageNest:
         return scope
 
     def _let_interval(self, c: Container, scope: dict[str, Interval], depth: int) -> Interval:
-        """What a let covers. Where a whole fused loop runs, its variables cover their own ranges, which no interval of `%` and `/` tells."""
+        """What a let covers. Where a whole fused loop runs, its variables cover their own ranges, which `%` and `/` do not tell."""
         whole = self.fused.get(c.name)
         if whole is not None and (depth == 0 or whole.loop in scope):
             return Interval(bounds_of_expr(whole.min, scope).min, bounds_of_expr(whole.max, scope).max)
