@@ -25,6 +25,7 @@ from . import allocation_bounds, bounds_inference, image_checks, parameter_check
 from . import storage_flattening, tracing, tuples, uniquify, unpack_buffers, unroll, vectorize
 from .bounds_inference import FuncValues, function_values
 from .environment import Environment, environment
+from .guards import strip_likely
 from .inline import inline_functions
 from .schedule_functions import Nests, schedule_functions
 
@@ -85,6 +86,8 @@ PASSES: tuple[Pass, ...] = (
     Pass("unroll", lambda s, c: unroll.unroll(s)),
     Pass("simplify_vectors", lambda s, c: simplify(s)),
     Pass("partition_loops", lambda s, c: partition_loops.partition_loops(s)),
+    # Nothing asks what is likely any more, and indices without the marks are ramps again.
+    Pass("strip_likely", lambda s, c: strip_likely(s)),
     Pass("uniquify_copies", lambda s, c: uniquify.uniquify(s)),
     Pass("simplify_last", lambda s, c: simplify(s)),
 )

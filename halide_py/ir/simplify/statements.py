@@ -66,10 +66,14 @@ def _let(s: Simplifier, one: n.LetStmt) -> n.Stmt:
     return body
 
 
+# An int let with one of these stays a let even if used once: sums of its name cancel, sums of its value would not.
+_ATOMS = n.Min.bit | n.Max.bit | n.Select.bit | n.Div.bit | n.Mod.bit
+
+
 def _bind(s: Simplifier, let: n.LetStmt, value: n.Expr) -> None:
     """Record what is known of a let inside its body."""
     name = let.name
-    if is_trivial(value) or s.uses.get(name, 2) <= 1 and not reads_memory(value) and is_pure(value):
+    if is_trivial(value) or s.uses.get(name, 2) <= 1 and not value.mask & _ATOMS and not reads_memory(value) and is_pure(value):
         s.values[name] = value
         s.bind(name, value.symbols)
         return
