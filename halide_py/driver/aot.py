@@ -1,42 +1,187 @@
-"""Ahead of time: files that work without Python."""
+"""Ahead of time: C text, headers, objects and libraries that work without Python.
+
+Libraries contain the C runtime, whose functions are those of Halide's runtime header; several libraries made here may be linked together.
+Buffers that expressions use directly, and that are no arguments, become constant data of the library.
+"""
 
 from __future__ import annotations
 
+import enum
 import os
 import re
+import shutil
+import subprocess
 import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from ..codegen_c import Machine, generate, header
-from ..errors import CompileError
-from ..ir.module import LoweredModule
-from .abi import STATIC_RUNTIME
+from ..codegen_c import generate, header
+from ..errors import CompileError, InternalError
+from ..ir.function import Function
+from ..ir.module import LoweredArgument, LoweredFunction, LoweredModule
+from ..ir.printer import to_text
+from ..ir.target import Target
+from ..ir.target_words import TargetFeature
+from .abi import INCLUDE_DIR, STATIC_RUNTIME
 from .cache import write_atomically
-from .compile import link_inputs
-from .toolchain import compile_shared, toolchain
+from .compile import link_inputs, lower_to_module
+from .embedded import ConstantBuffer, call_with_constants
+from .graph import Requirement
+from .toolchain import Toolchain, compile_object, link_shared, toolchain
 
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
-
-
-def check_identifier(name: str) -> None:
-    """Raises CompileError unless `name` can name a C function."""
-    if not _IDENTIFIER.fullmatch(name):
-        raise CompileError(f"{name!r} cannot name a C function; use letters, digits and underscores, e.g. fn_name='{re.sub(chr(92) + 'W', '_', name) or 'f'}'")
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*(::[A-Za-z_]\w*)*")
+_INCLUDE = re.compile(r'^#include "(hl_\w+\.h)"\n', re.MULTILINE)
 
 
-def write_text(filename: str, text: str) -> None:
-    """Write a file whole or not at all. Raises CompileError when the folder is missing or not writable."""
-    folder = os.path.dirname(os.path.abspath(filename))
-    if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
-        raise CompileError(f"Cannot write {filename}: {folder} is not a folder that can be written")
-    write_atomically(os.path.abspath(filename), text.encode())
+class OutputFileType(enum.IntEnum):
+    """What `compile_to` can write. Values are Halide's; those that need LLVM or a device are refused."""
+
+    assembly = 0
+    bitcode = 1
+    c_header = 2
+    c_source = 3
+    compiler_log = 4
+    cpp_stub = 5
+    featurization = 6
+    function_info_header = 7
+    hlpipe = 8
+    llvm_assembly = 9
+    object = 10
+    python_extension = 11
+    pytorch_wrapper = 12
+    registration = 13
+    schedule = 14
+    static_library = 15
+    stmt = 16
+    conceptual_stmt = 17
+    stmt_html = 18
+    conceptual_stmt_html = 19
+    device_code = 20
 
 
-def shared_library(prefix: str, module: LoweredModule, machine: Machine) -> None:
-    """Write `PREFIX.so`, with the runtime linked in, and `PREFIX.h`."""
-    write_text(prefix + ".h", header(module))
+class StmtOutputFormat(enum.IntEnum):
+    """How `compile_to_lowered_stmt` writes."""
+
+    Text = 0
+    HTML = 1
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A pipeline lowered for files: the function that callers see, and the module that holds it."""
+
+    public: LoweredFunction
+    module: LoweredModule
+    constants: tuple[ConstantBuffer, ...]
+    target: Target
+    tools: Toolchain
+
+    def c_text(self) -> str:
+        """The C text; it includes our headers."""
+        text = generate(self.module, self.tools.machine(self.target))
+        return text + call_with_constants(self.public, self.module.functions[0], self.constants) if self.constants else text
+
+    def header_text(self) -> str:
+        """The header for callers."""
+        return header(LoweredModule(self.public.name, [self.public]))
+
+
+def lower_unit(outputs: Sequence[Function], args: Sequence[LoweredArgument], constants: Sequence[ConstantBuffer], fn_name: str, target: Target,
+               requirements: Sequence[Requirement] = ()) -> Unit:
+    """Lower a pipeline whose callers pass `args`; `constants` are the buffers it contains. Raises CompileError for a name that C does not allow."""
+    if not _IDENTIFIER.fullmatch(fn_name) or "::" in fn_name:
+        clean = re.sub(r"\W+", "_", fn_name) or "pipeline"
+        raise CompileError(f"{fn_name!r} cannot name a C function; use letters, digits and underscores, for example fn_name={clean!r}")
+    inner = fn_name + "_with_constants" if constants else fn_name
+    module = lower_to_module(outputs, [*args, *(c.argument for c in constants)], inner, target, requirements)
+    f = module.functions[0]
+    hidden = {c.argument.name for c in constants}
+    public = replace(f, name=fn_name, args=tuple(a for a in f.args if a.name not in hidden), display_name=fn_name)
+    return Unit(public, LoweredModule(fn_name, [replace(f, display_name=fn_name)]), tuple(constants), target, toolchain(target))
+
+
+def write_file(path: str, data: bytes) -> None:
+    """Write a file whole or not at all. Raises CompileError when that is not possible."""
+    full = os.path.abspath(path)
+    if not write_atomically(full, data):
+        raise CompileError(f"Cannot write {path}: {os.path.dirname(full)} is not a folder that can be written")
+    os.chmod(full, 0o644)
+
+
+def self_contained(text: str) -> str:
+    """C text with our headers in place of their includes."""
+    seen: set[str] = set()
+
+    def body(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name in seen:
+            return ""
+        seen.add(name)
+        with open(os.path.join(INCLUDE_DIR, name), encoding="utf-8") as file:
+            return _INCLUDE.sub(body, file.read()) + "\n"
+
+    return _INCLUDE.sub(body, text)
+
+
+def write(unit: Unit, outputs: Mapping[OutputFileType, str]) -> None:
+    """Write the files asked for, each to its path. Raises CompileError for kinds that cannot be made."""
+    writers = {
+        OutputFileType.c_source: lambda path: write_file(path, self_contained(unit.c_text()).encode()),
+        OutputFileType.c_header: lambda path: write_file(path, unit.header_text().encode()),
+        OutputFileType.stmt: lambda path: write_file(path, (to_text(unit.module.functions[0].body) + "\n").encode()),
+        OutputFileType.object: lambda path: _object(unit, path, ("-c",)),
+        OutputFileType.assembly: lambda path: _object(unit, path, ("-S",)),
+        OutputFileType.static_library: lambda path: static_library(unit, path),
+    }
+    for kind in outputs:
+        if kind not in writers:
+            known = ", ".join(k.name for k in writers)
+            raise CompileError(f"compile_to() cannot write {OutputFileType(kind).name} files; there are {known}")
+    for kind, path in outputs.items():
+        writers[OutputFileType(kind)](os.fspath(path))
+
+
+def _object(unit: Unit, path: str, flags: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
-        made = os.path.join(folder, "library.so")
-        compile_shared(generate(module, machine), made, toolchain(), folder, [*link_inputs(module), STATIC_RUNTIME, "-lpthread", "-lm"])
+        made = os.path.join(folder, "made")
+        compile_object(unit.c_text(), made, unit.tools, folder, flags)
         with open(made, "rb") as file:
-            write_atomically(os.path.abspath(prefix + ".so"), file.read())
-    os.chmod(prefix + ".so", 0o755)
+            write_file(path, file.read())
+
+
+def static_library(unit: Unit, path: str) -> None:
+    """A static library: the pipeline, and the runtime unless the target says no_runtime."""
+    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+        compiled, library = os.path.join(folder, f"{unit.public.name}.o"), os.path.join(folder, "library.a")
+        compile_object(unit.c_text(), compiled, unit.tools, folder)
+        if not unit.target.has_feature(TargetFeature.NoRuntime):
+            shutil.copyfile(STATIC_RUNTIME, library)
+        archive(library, [compiled], unit.tools)
+        with open(library, "rb") as file:
+            write_file(path, file.read())
+
+
+def shared_library(unit: Unit, path: str) -> None:
+    """A shared library with the runtime inside."""
+    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+        compiled, library = os.path.join(folder, f"{unit.public.name}.o"), os.path.join(folder, "library.so")
+        compile_object(unit.c_text(), compiled, unit.tools, folder)
+        runtime = [] if unit.target.has_feature(TargetFeature.NoRuntime) else [STATIC_RUNTIME]
+        link_shared([compiled, *link_inputs(unit.module), *runtime], library, unit.tools)
+        with open(library, "rb") as file:
+            write_file(path, file.read())
+    os.chmod(path, 0o755)
+
+
+def archive(library: str, objects: Sequence[str], tools: Toolchain) -> None:
+    """Add object files to a static library, which is made if there is none. Raises CompileError when there is no archiver."""
+    if tools.command[-2:-1] == ("ziglang",):
+        command = [*tools.command[:-1], "ar"]
+    else:
+        found = next((p for p in map(shutil.which, (os.environ.get("AR", ""), "ar", "gcc-ar", "llvm-ar")) if p), None)
+        if found is None:
+            raise CompileError("No ar found to make a static library; install binutils (Debian: apt-get install binutils) or set AR")
+        command = [found]
+    done = subprocess.run([*command, "rcs", library, *objects], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise InternalError(f"{command[0]} could not make the static library: {done.stderr.strip()}")

@@ -1,6 +1,10 @@
-"""The caches on disk: content addressed, safe under concurrent writers (write aside, rename), bounded in size.
+"""The caches on disk: shared objects by the digest of their C text, and in front of them pipelines by fingerprint.
 
-`HL_CACHE_DIR` says where (default: the user's cache folder), `HL_CACHE=0` turns them off. What cannot be loaded is rebuilt.
+    <C digest>.so          the shared object, followed by a seal: a digest of the bytes and of the key
+    <fingerprint>.key      the name of the shared object that a pipeline compiles to, so that lowering can be skipped
+
+Safe under concurrent writers (written aside, then renamed). An entry without a right seal (cut off, damaged, put there by something else) is
+removed and built again. Bounded: the least recently used go first. `HL_CACHE_DIR` says where, `HL_CACHE=0` turns the caches off.
 """
 
 from __future__ import annotations
@@ -11,11 +15,12 @@ import tempfile
 
 import platformdirs
 
-LIMIT = 512 << 20  # bytes kept; the least recently used go first
+LIMIT = 512 << 20  # bytes kept
+_SEAL = 32
 
 
 def cache_dir() -> str:
-    """The folder, made if need be; '' when caching is off or the folder cannot be made."""
+    """The folder, made if need be; '' when caching is off or the folder cannot be written."""
     if os.environ.get("HL_CACHE", "1") == "0":
         return ""
     folder = os.environ.get("HL_CACHE_DIR") or os.path.join(platformdirs.user_cache_dir("halide_py"), "v1")
@@ -28,56 +33,97 @@ def cache_dir() -> str:
 
 def digest(*parts: str | bytes) -> str:
     """The key of a content."""
-    h = hashlib.sha256()
+    h = hashlib.blake2b(digest_size=20)
     for p in parts:
         data = p.encode() if isinstance(p, str) else p
         h.update(len(data).to_bytes(8, "little"))
         h.update(data)
-    return h.hexdigest()[:40]
+    return h.hexdigest()
 
 
-def write_atomically(path: str, data: bytes) -> None:
-    """Write a file so that readers see all of it or nothing."""
-    handle, part = tempfile.mkstemp(dir=os.path.dirname(path), prefix="part-")
+def write_atomically(path: str, data: bytes) -> bool:
+    """Write a file so that readers see all of it or nothing; False when that is not possible (a full disk, a folder without permission)."""
+    part = ""
     try:
+        handle, part = tempfile.mkstemp(dir=os.path.dirname(path), prefix="part-")
         with os.fdopen(handle, "wb") as file:
             file.write(data)
         os.replace(part, path)
     except OSError:
-        if os.path.exists(part):
+        if part and os.path.exists(part):
             os.unlink(part)
+        return False
+    return True
 
 
-def lookup(key: str) -> str:
-    """The path of the shared object stored under a key, '' when there is none."""
+def _seal(key: str, data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=_SEAL, key=key.encode()[:64]).digest()
+
+
+def _path(key: str, kind: str) -> str:
     folder = cache_dir()
-    path = os.path.join(folder, key + ".so") if folder else ""
-    if not path or not os.path.exists(path):
-        return ""
+    return os.path.join(folder, key + kind) if folder else ""
+
+
+def _read(path: str) -> bytes:
+    """A file's bytes, and its time set to now; b'' when there is none."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError:
+        return b""
     try:
         os.utime(path)
     except OSError:
-        pass  # a read-only cache still serves
+        pass  # a folder that cannot be written still serves
+    return data
+
+
+def lookup(key: str) -> str:
+    """The path of the shared object under a key, '' when there is none that can be trusted."""
+    path = _path(key, ".so")
+    data = _read(path) if path else b""
+    if not data:
+        return ""
+    if len(data) <= _SEAL or _seal(key, data[:-_SEAL]) != data[-_SEAL:]:
+        _remove(path)
+        return ""
     return path
 
 
-def link(key: str, target: str) -> None:
-    """Store the existing shared object `target` under another key too."""
-    folder = cache_dir()
-    if not folder:
-        return
-    path = os.path.join(folder, key + ".so")
-    part = f"{path}.part-{os.getpid()}"
+def store(key: str, built: str) -> str:
+    """Keep the shared object in file `built` under a key; gives its path, '' when it cannot be kept."""
+    path = _path(key, ".so")
+    if not path:
+        return ""
+    with open(built, "rb") as file:
+        data = file.read()
+    return path if write_atomically(path, data + _seal(key, data)) else ""
+
+
+def pipeline_object(fingerprint: str) -> str:
+    """The path of the shared object of a pipeline, '' when it is not known or not there."""
+    path = _path(fingerprint, ".key")
+    key = _read(path).decode("ascii", "replace").strip() if path else ""
+    return lookup(key) if key.isalnum() else ""
+
+
+def remember_pipeline(fingerprint: str, key: str) -> None:
+    """Note which shared object a pipeline compiles to."""
+    path = _path(fingerprint, ".key")
+    if path:
+        write_atomically(path, key.encode())
+
+
+def _remove(path: str) -> None:
     try:
-        os.link(target, part)
-        os.replace(part, path)
+        os.unlink(path)
     except OSError:
-        with open(target, "rb") as file:
-            write_atomically(path, file.read())
+        pass  # another process was faster
 
 
-def trim() -> None:
-    """Drop the least recently used entries beyond LIMIT."""
+def trim(limit: int = LIMIT) -> None:
+    """Drop the least recently used entries until `limit` bytes are left."""
     folder = cache_dir()
     if not folder:
         return
@@ -88,13 +134,10 @@ def trim() -> None:
                 stat = f.stat()
             except OSError:
                 continue
-            entries.append((stat.st_mtime, stat.st_size // max(stat.st_nlink, 1), f.path))
+            entries.append((stat.st_mtime, stat.st_size, f.path))
     total = sum(size for _, size, _ in entries)
     for _, size, path in sorted(entries):
-        if total <= LIMIT:
+        if total <= limit:
             break
-        try:
-            os.unlink(path)
-            total -= size
-        except OSError:
-            continue
+        _remove(path)
+        total -= size

@@ -1,6 +1,6 @@
-"""Compile a pipeline: fingerprint -> cached shared object, or lower -> C text -> shared object; load it through cffi.
+"""Compile a pipeline and load it: fingerprint -> cached shared object, or else lower -> C text -> shared object.
 
-`HL_TIME=1` prints where the time went.
+`HL_TIME=1` prints where the time went, to stderr.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import re
 import sys
 import tempfile
 import time
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
-from ..codegen_c import Machine, generate
+from ..codegen_c import generate
 from ..errors import InternalError, PipelineError
 from ..ir import nodes as n
 from ..ir.function import Function
@@ -21,71 +22,78 @@ from ..ir.intrinsics import ExternFunction
 from ..ir.module import LoweredArgument, LoweredFunction, LoweredModule
 from ..ir.target import Target
 from ..ir.traverse import nodes_of
-from ..ir.types import UInt
-from ..lower.pipeline import lower, with_outputs
+from ..lower.pipeline import Observer, lower, with_outputs
 from . import cache
 from ._ffi import ffi
-from .abi import runtime
+from .abi import ArgumentBlock, runtime
 from .fingerprint import fingerprint
+from .graph import Requirement
 from .toolchain import Toolchain, compile_shared, toolchain
 
-_TEMPORARY = itertools.count()
-# Every library compiled for this process has one entry of a fixed name, so that cffi needs no declaration a pipeline.
-ENTRY = """
-#ifdef __cplusplus
-extern "C"
-#endif
-__attribute__((visibility("default"))) int hl_pipeline_entry(void **args) {{ return {name}_argv(args); }}
-"""
+# Every library compiled for this process has one entry of a fixed name, so that no pipeline needs a declaration of its own.
+ENTRY = 'HL_EXPORT int hl_pipeline_entry(void **args) {{ return {name}_argv(args); }}\n'
+_numbers = itertools.count()
+_TRIM_EVERY = 64
+_SWEEP_FROM = 200_000  # nodes
+_kept_nodes = [0]
 
 
 def c_name(name: str) -> str:
     """A C identifier for a pipeline's name."""
     clean = re.sub(r"\W", "_", name)
-    return clean if not clean[:1].isdigit() else "_" + clean
-
-
-def machine_of(t: Toolchain, target: Target) -> Machine:
-    """What code generation may use: what both the compiler's host and the target have."""
-    width = 32 if "avx2" in t.features else 16
-    width = min(width, target.natural_vector_size(UInt(8)))
-    return Machine(vector_bytes=width, features=frozenset(t.features), compiler=t.kind)
+    return "_" + clean if clean[:1].isdigit() else clean
 
 
 class CompiledPipeline:
-    """A loaded pipeline: call it with an argument block. The library is closed when this is dropped."""
+    """A loaded pipeline. `run` it on a block of argument addresses, in the order of `args`; the library is closed when this is dropped.
+
+    May run in several threads at once, each with a block of its own. The GIL is released while it runs.
+    """
 
     def __init__(self, path: str, name: str, args: tuple[LoweredArgument, ...]) -> None:
-        self.name, self.args, self.path = name, args, path
-        self._library = runtime()
+        self.name, self.args = name, args
+        self._runtime = runtime()
         try:
-            self._module = ffi.dlopen(path, ffi.RTLD_NOW)
-            self.entry = self._module.hl_pipeline_entry
-        except (OSError, AttributeError) as e:
+            self._library = ffi.dlopen(path, ffi.RTLD_NOW)
+        except OSError as e:
             raise InternalError(f"The compiled pipeline {name} cannot be loaded: {e}") from e
+        try:
+            self.entry = self._library.hl_pipeline_entry
+        except AttributeError as e:
+            raise InternalError(f"The compiled pipeline {name} has no entry: {e}") from e
+        self._free: list[ArgumentBlock] = []
 
-    def run(self, block: Any) -> None:
-        """Run on a block of argument addresses. Raises PipelineError with what the pipeline reported."""
-        code = self.entry(block)
+    def block(self) -> ArgumentBlock:
+        """An argument block nobody uses; hand it back with `release`."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            return ArgumentBlock([None if a.is_buffer() else a.type for a in self.args])
+
+    def release(self, block: ArgumentBlock) -> None:
+        """Let the next call use a block."""
+        self._free.append(block)
+
+    def run(self, block: ArgumentBlock) -> None:
+        """Run. Raises PipelineError with what the pipeline reported."""
+        code = self.entry(block.c)
         if code:
             self.fail(code)
 
     def fail(self, code: int) -> None:
-        """Raise the error a run reported."""
-        text = ffi.string(self._library.hl_last_error()).decode("utf-8", "replace")
-        self._library.hl_clear_error()
-        raise PipelineError(f"Error: in pipeline {self.name}: {text or f'it failed with code {code}'}", code)
+        """Raise the error that the last run in this thread reported."""
+        text = ffi.string(self._runtime.hl_last_error()).decode("utf-8", "replace")
+        self._runtime.hl_clear_error()
+        raise PipelineError(f"Error in pipeline {self.name}: {text or f'it failed with code {code}'}", code)
 
     def __del__(self) -> None:
-        module = getattr(self, "_module", None)
-        if module is not None and sys is not None:
-            try:
-                ffi.dlclose(module)
-            except (ValueError, TypeError):
-                pass  # the interpreter is going away
+        library = getattr(self, "_library", None)
+        if library is not None and ffi is not None:
+            self.entry = None
+            ffi.dlclose(library)
 
 
-class _Times:
+class Times:
     """The table of HL_TIME=1."""
 
     def __init__(self) -> None:
@@ -94,7 +102,7 @@ class _Times:
         self.start = self.last = time.perf_counter()
 
     def observe(self, name: str, seconds: float, changed: Any) -> None:
-        """One lowering pass."""
+        """One lowering pass is done."""
         self.rows.append((f"lower: {name}", seconds))
         self.last = time.perf_counter()
 
@@ -105,81 +113,88 @@ class _Times:
         self.last = now
 
     def show(self, name: str) -> None:
-        """Print the table."""
+        """Print the table if it is asked for."""
         if self.on:
             total = time.perf_counter() - self.start
             lines = [f"{seconds * 1e3:9.2f} ms  {what}" for what, seconds in self.rows]
             print("\n".join([f"compile {name}: {total * 1e3:.1f} ms", *lines]), file=sys.stderr)
 
 
-def lowered_module(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: str, target: Target, requirements: Sequence[Any] = (),
-                   observer: Any = None) -> LoweredModule:
+def lower_to_module(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: str, target: Target,
+                    requirements: Sequence[Requirement] = (), observer: Observer | None = None) -> LoweredModule:
     """The pipeline as loop IR under its C name."""
     f = lower(outputs, args, c_name(name), target, requirements, observer)
-    return LoweredModule(c_name(name), [LoweredFunction(f.name, f.args, f.body, name)])
+    return LoweredModule(f.name, [LoweredFunction(f.name, f.args, f.body, name)])
 
 
 def link_inputs(module: LoweredModule) -> list[str]:
-    """Libraries and objects that the extern functions called in a module come from."""
+    """Libraries and objects that the user's C functions called in a module come from."""
     found: dict[str, None] = {}
-    for f in module.functions:
-        for call in nodes_of(f.body, n.Call):
-            row = call.func
-            if isinstance(row, ExternFunction):
-                for o in row.objects:
-                    found[o] = None
-                if row.library:
-                    found[row.library if os.path.sep in row.library else f"-l{row.library}"] = None
-    return list(found)
+    for row in {c.func for f in module.functions for c in nodes_of(f.body, n.Call) if isinstance(c.func, ExternFunction)}:
+        for o in row.objects:
+            found[o] = None
+        if row.library:
+            found[row.library if os.path.sep in row.library else f"-l{row.library}"] = None
+    return sorted(found)
 
 
 def compile_pipeline(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: str, target: Target,
-                     requirements: Sequence[Any] = ()) -> CompiledPipeline:
-    """A callable for a pipeline, from the caches where they have it. Raises CompileError for what cannot be compiled."""
-    times = _Times()
-    tools = toolchain()
-    machine = machine_of(tools, target)
+                     requirements: Sequence[Requirement] = ()) -> CompiledPipeline:
+    """A callable for a pipeline whose inputs are `args`, from the caches where they have it. Raises CompileError for what cannot be compiled."""
+    times = Times()
+    tools = toolchain(target)
     all_args = with_outputs(outputs, args)
-    key = fingerprint(outputs, args, name, target, requirements, tools.identity() + str(machine))
+    key = fingerprint(outputs, args, name, target, requirements, tools.identity())
     times.mark("fingerprint")
-    path = cache.lookup("p" + key)
-    if path:
-        try:
-            return CompiledPipeline(path, name, all_args)
-        except InternalError:
-            path = ""  # a damaged or foreign entry: build it again
-    module = lowered_module(outputs, args, name, target, requirements, times.observe)
-    text = generate(module, machine) + ENTRY.format(name=module.name)
-    times.mark("C text")
-    path = build(text, tools, link_inputs(module), name)
-    times.mark("C compile")
-    if cache.cache_dir():
-        cache.link("p" + key, path)
-    compiled = CompiledPipeline(path, name, all_args)
-    if not cache.cache_dir():
-        os.unlink(path)
-    times.mark("load")
+    compiled = _from_cache(key, name, all_args)
+    if compiled is None:
+        module = lower_to_module(outputs, args, name, target, requirements, times.observe)
+        text = generate(module, tools.machine(target)) + ENTRY.format(name=module.name)
+        times.mark("C text")
+        compiled = _build(text, key, tools, link_inputs(module), name, all_args, times)
+        _sweep()
+    else:
+        times.mark("load from cache")
     times.show(name)
-    n.sweep()
     return compiled
 
 
-def build(text: str, tools: Toolchain, extra: Sequence[str], name: str) -> str:
-    """The path of the shared object for a C text, from the cache or the compiler."""
-    key = "c" + cache.digest(text, tools.identity(), os.environ.get("HL_SANITIZE", ""), *extra)
-    path = cache.lookup(key)
-    if path:
-        return path
-    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
-        made = os.path.join(folder, "pipeline.so")
-        compile_shared(text, made, tools, folder, extra)
-        target = cache.cache_dir()
-        if target:
-            cache.link(key, made)
-            if next(_TEMPORARY) % 64 == 63:
-                cache.trim()
-            return os.path.join(target, key + ".so")
-        kept = os.path.join(tempfile.gettempdir(), f"halide_py-{os.getpid()}-{next(_TEMPORARY)}.so")
-        os.replace(made, kept)
-        return kept
+def _from_cache(key: str, name: str, args: tuple[LoweredArgument, ...]) -> CompiledPipeline | None:
+    path = cache.pipeline_object(key)
+    try:
+        return CompiledPipeline(path, name, args) if path else None
+    except InternalError:
+        return None  # of another machine, say: build it again
 
+
+def _build(text: str, key: str, tools: Toolchain, extra: Sequence[str], name: str, args: tuple[LoweredArgument, ...], times: Times) -> CompiledPipeline:
+    """Compile C text, unless its shared object is there, and load it."""
+    content = cache.digest(text, tools.identity(), *extra)
+    path = cache.lookup(content)
+    if path:
+        try:
+            compiled = CompiledPipeline(path, name, args)
+            cache.remember_pipeline(key, content)
+            times.mark("load, same C text")
+            return compiled
+        except InternalError:
+            pass  # as above
+    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+        built = os.path.join(folder, f"pipeline{next(_numbers)}.so")
+        compile_shared(text, built, tools, folder, extra)
+        times.mark("C compile")
+        path = cache.store(content, built)
+        if path:
+            cache.remember_pipeline(key, content)
+        compiled = CompiledPipeline(path or built, name, args)
+    times.mark("load")
+    if next(_numbers) % _TRIM_EVERY == _TRIM_EVERY - 1:
+        cache.trim()
+    return compiled
+
+
+def _sweep() -> None:
+    """Drop dead IR nodes once they are many."""
+    if len(n.TABLE) > max(_SWEEP_FROM, 2 * _kept_nodes[0]):
+        n.sweep()
+        _kept_nodes[0] = len(n.TABLE)

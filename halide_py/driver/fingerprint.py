@@ -1,6 +1,7 @@
-"""The fingerprint of a pipeline: a digest of its definitions, schedules, constraints, arguments, target and of our own version.
+"""The fingerprint of a pipeline: a digest of its definitions, schedules, constraints, arguments and target, of the compiler and of our own version.
 
-Two pipelines of one fingerprint compile to the same code, so a second process can skip lowering. Each interned node is visited once; objects count by name.
+Two pipelines of one fingerprint compile to the same code, so a second process can skip lowering. Each interned node is visited once;
+Functions and parameters count by name.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ import dataclasses
 import enum
 import functools
 import os
+from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any, Sequence
+from typing import Any
 
 from ..ir import nodes as n
 from ..ir.function import Function, ReductionDomain
@@ -21,56 +23,59 @@ from ..ir.target import Target
 from ..ir.traverse import deep_recursion
 from ..ir.types import Type
 from ..lower.environment import environment
+from .graph import Requirement
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_COMPILER = ("ir", "lower", "codegen_c", "driver", "_runtime")
+_IGNORED = {"where", "estimates", "min_estimate", "extent_estimate", "estimate", "gradient", "frozen", "extra"}  # what does not reach the code
 
 
 @functools.lru_cache(maxsize=None)
 def own_version() -> str:
-    """What our own code is: name, size and time of each source file."""
+    """What our own compiler is: name, size and time of each of its files."""
     h = blake2b(digest_size=16)
-    for folder, _, files in sorted(os.walk(_PACKAGE)):
-        for name in sorted(files):
-            if name.endswith((".py", ".h", ".so")):
+    for part in _COMPILER:
+        for folder, folders, files in os.walk(os.path.join(_PACKAGE, part), followlinks=True):
+            folders[:] = sorted(f for f in folders if f != "__pycache__")
+            for name in sorted(files):
                 stat = os.stat(os.path.join(folder, name))
-                h.update(f"{name} {stat.st_size} {stat.st_mtime_ns};".encode())
+                h.update(f"{part}/{name} {stat.st_size} {stat.st_mtime_ns};".encode())
     return h.hexdigest()
 
 
 class _Digest:
-    """Numbers for values; equal values get equal digests."""
+    """Digests of values, remembered for nodes, and the parameters met on the way."""
 
     def __init__(self) -> None:
         self.nodes: dict[n.Node, bytes] = {}
-        self.params: dict[str, Parameter] = {}
+        self.parameters: dict[str, Parameter] = {}
 
     def of(self, x: Any) -> bytes:
         """The digest of any part of a pipeline."""
         if isinstance(x, n.Node):
             found = self.nodes.get(x)
             if found is None:
-                found = self.nodes[x] = self.join(type(x).__name__, *(getattr(x, f) for f in x.fields))
+                found = self.nodes[x] = self.join(type(x).__name__, *[getattr(x, f) for f in x.fields])
             return found
-        if isinstance(x, (str, int, float, bool, type(None), bytes)):
-            return repr(x).encode() if not isinstance(x, float) else x.hex().encode()
-        if isinstance(x, enum.Enum):
+        if isinstance(x, (str, Type, enum.Enum)):
             return str(x).encode()
-        if isinstance(x, Type):
-            return str(x).encode()
+        if isinstance(x, float):
+            return x.hex().encode()
+        if isinstance(x, (int, bytes)) or x is None:
+            return repr(x).encode()
         if isinstance(x, (list, tuple)):
             return self.join(*x)
         if isinstance(x, Parameter):
-            self.params[x.name] = x
-            return b"param " + x.name.encode()
+            self.parameters[x.name] = x
+            return b"parameter " + x.name.encode()
         if isinstance(x, Function):
-            return b"func " + x.name.encode()
+            return b"function " + x.name.encode()
         if isinstance(x, ReductionDomain):
-            return b"rdom " + x.name.encode()
-        if isinstance(x, ExternFunction):
-            fields = (x.name, x.result, x.args, x.c_name, x.pure, x.source, x.library, x.objects, x.address)
-            return self.join(*fields)
-        if dataclasses.is_dataclass(x):
-            return self.join(*(getattr(x, f.name) for f in dataclasses.fields(x) if f.name != "where"))
+            return b"domain " + x.name.encode()
+        if isinstance(x, dict):
+            return self.join(*sorted(x.items()))
+        if dataclasses.is_dataclass(x) and not isinstance(x, type):
+            return self.join(type(x).__name__, *[getattr(x, f.name) for f in dataclasses.fields(x) if f.name not in _IGNORED])
         raise TypeError(f"no fingerprint of {type(x).__name__}")
 
     def join(self, *parts: Any) -> bytes:
@@ -82,28 +87,27 @@ class _Digest:
             h.update(d)
         return h.digest()
 
+    def function(self, f: Function) -> bytes:
+        """A Function with all it owns: definitions, reduction domains, schedules, constraints on its buffers."""
+        domains = [d.rdom.variables for d in f.stages() if d.rdom is not None]
+        fields = [getattr(f, field.name) for field in dataclasses.fields(f) if field.name not in (*_IGNORED, "output_params")]
+        return self.join(domains, *fields, *[self.constraints(p) for p in f.output_params])
 
-def _constraints(d: _Digest, p: Parameter) -> bytes:
-    return d.join(p.name, p.type, p.is_buffer, p.dimensions, p.minimum, p.maximum, p.host_alignment, [(c.min, c.extent, c.stride) for c in p.dims], p.trace_loads)
+    def constraints(self, p: Parameter) -> bytes:
+        """What is promised about a parameter; not its value."""
+        return self.join(p.name, p.type, p.is_buffer, p.dimensions, p.minimum, p.maximum, p.host_alignment, p.dims, p.trace_loads)
 
 
-def fingerprint(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: str, target: Target, requirements: Sequence[Any], compiler: str) -> str:
-    """The key of a pipeline in the cache."""
+def fingerprint(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: str, target: Target, requirements: Sequence[Requirement],
+                compiler: str) -> str:
+    """The key of a pipeline in the cache. `compiler`: what the C compiler is."""
     with deep_recursion():
         d = _Digest()
-        parts: list[Any] = [own_version(), compiler, name, target.to_string(), os.environ.get("HL_SANITIZE", "")]
-        for f in environment(outputs).values():
-            stages = [(s.args, s.values, s.predicate, s.rdom.variables if s.rdom else None, s.schedule) for s in f.stages()]
-            parts.append(d.join(f.name, f.args, f.types, stages, f.schedule, f.trace_loads, f.trace_stores, f.trace_realizations, f.trace_tags))
-            for p in f.output_params:
-                parts.append(_constraints(d, p))
-        parts += [(a.name, a.kind, a.type, a.dimensions) for a in args]
-        parts += [f.name for f in outputs]
-        parts += list(requirements)
-        body = d.join(*parts)
-        seen: set[str] = set()
-        while d.params.keys() - seen:  # constraints may mention more parameters
-            for key in sorted(d.params.keys() - seen):
-                seen.add(key)
-                body = d.join(body, _constraints(d, d.params[key]))
-        return body.hex()
+        whole = d.join(own_version(), compiler, name, target.to_string(), [d.function(f) for f in environment(outputs).values()],
+                       [f.name for f in outputs], [(a.name, a.kind, a.type, a.dimensions, a.param) for a in args], list(requirements))
+        done: set[str] = set()
+        while d.parameters.keys() - done:  # constraints may mention more parameters
+            for key in sorted(d.parameters.keys() - done):
+                done.add(key)
+                whole = d.join(whole, d.constraints(d.parameters[key]))
+        return whole.hex()

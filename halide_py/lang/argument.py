@@ -1,38 +1,87 @@
-"""Argument: one input of a pipeline compiled ahead of time or to a Callable, in call order."""
+"""Argument: one input of a compiled pipeline as users name it in `compile_to_callable` and the other `compile_to_*`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ..driver.graph import Requirement, parameters
 from ..errors import CompileError
+from ..ir.function import Function
 from ..ir.module import ArgumentKind, LoweredArgument
 from ..ir.parameter import Parameter
 from ..ir.types import Type
+from .expr import Expr
+from .rdom import Range
+
+
+class ArgumentEstimates:
+    """Typical values of an argument, for autoschedulers: `scalar_def`, `scalar_min`, `scalar_max`, `scalar_estimate`, `buffer_estimates`."""
+
+    def __init__(self) -> None:
+        self.scalar_def = Expr()
+        self.scalar_min = Expr()
+        self.scalar_max = Expr()
+        self.scalar_estimate = Expr()
+        self.buffer_estimates: list[Range] = []
 
 
 class Argument:
-    """An input: made from an ImageParam, a Param or a Buffer; `name`, `kind`, `type` and `dimensions` say what it is."""
+    """An input of a pipeline: `name`, `kind`, `type`, `dimensions`, `argument_estimates`, all writable.
+
+    `Argument(x)` of a Param, ImageParam, OutputImageParam or Buffer. Raises TypeError for anything else.
+    """
 
     def __init__(self, source: Any = None) -> None:
-        p: Parameter | None = source if isinstance(source, Parameter) else getattr(source, "param", None)
-        self.param = p
-        self.name = p.name if p else ""
-        self.kind = ArgumentKind.InputBuffer if p and p.is_buffer else ArgumentKind.InputScalar
-        self.type = p.type if p else Type()
-        self.dimensions = p.dimensions if p else 0
+        self.name, self.kind, self.type, self.dimensions = "", ArgumentKind.InputScalar, Type(), 0
+        self.argument_estimates = ArgumentEstimates()
+        self.param: Parameter | None = None
+        if source is not None:
+            self._take(source if isinstance(source, Parameter) else getattr(source, "param", None), source)
 
-    def lowered(self) -> LoweredArgument:
-        """What lowering takes."""
-        return LoweredArgument(self.name, self.kind, self.type, self.dimensions, self.param)
+    def _take(self, p: Parameter | None, source: Any) -> None:
+        if not isinstance(p, Parameter):
+            raise TypeError(f"an argument must be a Param, ImageParam, Buffer or Argument, not {source!r}")
+        self.param, self.name, self.type, self.dimensions = p, p.name, p.type, p.dimensions
+        self.kind = ArgumentKind.InputBuffer if p.is_buffer else ArgumentKind.InputScalar
+        known = self.argument_estimates
+        for field, node in (("scalar_min", p.minimum), ("scalar_max", p.maximum), ("scalar_estimate", p.estimate), ("scalar_def", p.default)):
+            if node is not None:
+                setattr(known, field, Expr.of(node))
+        for d in p.dims if all(d.min_estimate is not None and d.extent_estimate is not None for d in p.dims) else ():
+            assert d.min_estimate is not None and d.extent_estimate is not None
+            known.buffer_estimates.append(Range(Expr.of(d.min_estimate), Expr.of(d.extent_estimate)))
 
     def __repr__(self) -> str:
-        return f"<halide.Argument {self.name}>"
+        shape = f", {self.dimensions} dimensions" if self.kind is not ArgumentKind.InputScalar else ""
+        return f"<halide.Argument {self.kind.name} '{self.name}' of type {self.type}{shape}>"
 
 
-def to_argument(x: Any) -> Argument:
-    """An Argument for anything that converts to one. Raises CompileError for the rest."""
-    if isinstance(x, Argument):
-        return x
-    if getattr(x, "param", None) is None:
-        raise CompileError(f"{x!r} is no argument of a pipeline; give ImageParams, Params, Buffers or Arguments")
-    return Argument(x)
+def infer_arguments(outputs: Sequence[Function], requirements: Sequence[Requirement] = ()) -> list[Argument]:
+    """The inputs that the outputs depend on: buffers by name, then scalars by name."""
+    return [Argument(p) for p in parameters(outputs, requirements)]
+
+
+def is_embedded(p: Parameter) -> bool:
+    """Whether a parameter stands for a concrete Buffer used in an expression, rather than an ImageParam whose data is given for each run."""
+    return p.is_buffer and p.buffer is not None and p.buffer.is_bound_to(p)
+
+
+def lowered_arguments(given: Iterable[Any], outputs: Sequence[Function], requirements: Sequence[Requirement]) -> tuple[LoweredArgument, ...]:
+    """The arguments users give as those of lowering, then the Buffers used in expressions that are not among them.
+
+    Raises CompileError when an input of the pipeline is missing, or one is given twice; TypeError for what is no argument.
+    """
+    chosen = [a if isinstance(a, Argument) else Argument(a) for a in given]
+    needed = {p.name: p for p in parameters(outputs, requirements)}
+    names = [a.name for a in chosen]
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise CompileError(f"Argument {name} is given twice in the argument list: {' '.join(names)}")
+    missing = [p for p in needed.values() if p.name not in names and not is_embedded(p)]
+    if missing:
+        kind = "buffer" if missing[0].is_buffer else "parameter"
+        raise CompileError(f"Generated code refers to {kind} {missing[0].name}, which was not found in the argument list.\n"
+                           f"Argument list specified: {' '.join(names) or '(empty)'}\nParameters referenced: {' '.join(needed)}")
+    embedded = [Argument(p) for p in needed.values() if p.name not in names]
+    return tuple(LoweredArgument(a.name, a.kind, a.type, a.dimensions, needed.get(a.name, a.param)) for a in [*chosen, *embedded])

@@ -1,354 +1,238 @@
-"""Pipeline: one or more output Funcs that are compiled and run together."""
+"""Pipeline: one or more output Funcs, compiled together and run.
+
+A Pipeline keeps what was compiled for each target. Running again costs a call of the compiled code and no more; after an edit (a definition, a
+directive, a constraint) the pipeline's fingerprint decides whether it must be compiled again.
+"""
 
 from __future__ import annotations
 
-import os
-import sys
-from typing import Any, Sequence
+import operator
+from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
-
-from ..codegen_c import generate, header
-from ..driver import aot
-from ..driver.abi import RawBuffer, scalar_cell
-from ..driver.compile import CompiledPipeline, compile_pipeline, lowered_module, machine_of
-from ..driver._ffi import ffi
+from ..driver.abi import RawBuffer
 from ..driver.fingerprint import fingerprint
-from ..driver.toolchain import toolchain
-from ..errors import CompileError, PipelineError
+from ..driver.graph import Requirement
+from ..errors import CompileError, user_error
 from ..ir import nodes as n
 from ..ir.function import Function
 from ..ir.module import LoweredArgument
-from ..ir.parameter import Parameter
-from ..ir.printer import to_text
-from ..ir.target import Target
-from ..ir.traverse import nodes_of
-from ..lower.environment import definition_roots, environment
+from ..ir.target import Target, get_jit_target_from_environment
+from ..ir.traverse import free_variables, nodes_of
 from ..lower.print_loop_nest import loop_nest_text
-from .argument import Argument, to_argument
+from .argument import Argument, infer_arguments, lowered_arguments
 from .buffer import Buffer
 from .callable import Callable
-from .edits import Edits
+from .compile_to import CompileTo
+from .edits import Edits, count_edit
+from .effects import printable
 from .expr import to_expr
-from .ops import _printable
-from .target import get_jit_target_from_environment
+from .program import Program, as_buffer, is_array
+
+_UNDEFINED = Target()
 
 
-def parameters_of(outputs: Sequence[Function], requirements: Sequence[Any] = ()) -> list[Parameter]:
-    """The inputs of a pipeline: buffers by name, then scalars by name. Raises CompileError for two of one name."""
-    own = {id(p) for f in outputs for p in f.output_params}
-    found: dict[str, Parameter] = {}
-    roots: list[n.Node] = [e for c, m in requirements for e in (c, *m)]
-    for f in environment(outputs).values():
-        for d in f.stages():
-            roots += definition_roots(d)
-            roots += [s.factor for s in d.schedule.splits if s.factor is not None]
-        for bound in f.schedule.bounds:
-            roots += [e for e in (bound.min, bound.extent, bound.modulus, bound.remainder) if e is not None]
-        for p in f.output_params:
-            roots += [e for d in p.dims for e in (d.min, d.extent, d.stride) if e is not None]
-    while roots:
-        more: list[n.Node] = []
-        for one in nodes_of(roots, (n.Variable, n.Call)):
-            p = one.param
-            if p is None or id(p) in own:
-                continue
-            known = found.setdefault(p.name, p)
-            if known is not p:
-                raise CompileError(f"Two different parameters or buffers of the pipeline are named {p.name}; give them distinct names")
-            if id(p) not in own:
-                own.add(id(p))
-                more += [e for e in (p.minimum, p.maximum, *(e for d in p.dims for e in (d.min, d.extent, d.stride))) if e is not None]
-        roots = more
-    return sorted(found.values(), key=lambda p: (not p.is_buffer, p.name))
+class Pipeline(CompileTo):
+    """What computes the outputs: `Pipeline(f)`, `Pipeline([f, g])`; `Pipeline()` is undefined.
 
+    A Func's own `realize`, `compile_jit`, ... go through a Pipeline with that one output.
+    """
 
-class _Bound:
-    """A compiled pipeline with its argument block filled for certain buffers."""
-
-    def __init__(self, compiled: CompiledPipeline, inputs: Sequence[Parameter], outputs: Sequence[RawBuffer]) -> None:
-        self.compiled, self.outputs = compiled, list(outputs)
-        self.held: list[Any] = list(outputs)
-        self.scalars: list[tuple[Parameter, Any]] = []
-        self.buffers: list[tuple[Parameter, Any, Any]] = []
-        cells: list[Any] = []
-        for p in inputs:
-            if p.is_buffer:
-                raw = p.buffer.raw
-                self.buffers.append((p, p.buffer, raw))
-                self.held.append(raw)
-                cells.append(ffi.cast("void *", raw.c))
-            else:
-                cell = scalar_cell(p.type, p.value)
-                self.scalars.append((p, cell))
-                cells.append(ffi.cast("void *", cell))
-        cells += [ffi.cast("void *", o.c) for o in outputs]
-        self.block = ffi.new("void *[]", cells or [ffi.NULL])
-
-    def is_current(self) -> bool:
-        """Whether the inputs are still the very same buffers."""
-        return all(p.buffer is held and held.raw is raw for p, held, raw in self.buffers)
-
-    def run(self) -> None:
-        """Run with the scalars' values of now."""
-        for p, cell in self.scalars:
-            if p.type.is_float() and p.type.bits() == 16:
-                cell[0] = scalar_cell(p.type, p.value)[0]
-            else:
-                cell[0] = p.value
-        self.compiled.run(self.block)
-
-
-class Pipeline:
-    """Output Funcs that are computed together: `Pipeline([f, g]).realize([64, 64])`. A Func alone has the same methods."""
-
-    def __init__(self, outputs: Any = None) -> None:
-        funcs = [] if outputs is None else list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
-        self._funcs = funcs
-        self._requirements: list[tuple[n.Expr, tuple[n.Expr, ...]]] = []
-        self._compiled: tuple[str, CompiledPipeline, list[Parameter]] | None = None
-        self._bound: tuple[tuple[Any, ...], _Bound] | None = None
-        self._edit = -1
+    def __init__(self, *outputs: Any) -> None:
+        funcs = list(outputs[0]) if len(outputs) == 1 and isinstance(outputs[0], (list, tuple)) else list(outputs)
+        for f in funcs:
+            if not isinstance(getattr(f, "function", None), Function):
+                raise TypeError(f"Pipeline() takes Funcs, not {f!r}")
+        # Functions, not the Func handles: those hold their Pipeline, and a cycle would keep compiled code until the collector comes by.
+        self.functions: list[Function] = [f.function for f in funcs]
+        self._handle: Any = type(funcs[0]) if funcs else None
+        self.requirements: list[Requirement] = []
+        self._programs: dict[str, Program] = {}
+        self._fingerprints: dict[str, str] = {}
+        self._default: Program | None = None
 
     # -- what it is
 
     def defined(self) -> bool:
         """Whether it has outputs."""
-        return bool(self._funcs)
+        return bool(self.functions)
 
     def outputs(self) -> list[Any]:
         """The output Funcs."""
-        return list(self._funcs)
+        return [self._handle.of(f) for f in self._outputs("outputs")]
 
     def get_func(self, index: int) -> Any:
-        """Func number `index` of those the pipeline computes, producers first."""
-        env = list(environment(self._functions()).values())
-        for f in self._funcs:
-            if f.function is env[index]:
-                return f
-        from_data = type(self._funcs[0]).__new__(type(self._funcs[0]))
-        from_data.function, from_data._pipeline = env[index], None
-        return from_data
+        """Output number `index`. Raises CompileError for one there is not."""
+        functions = self._outputs("get_func")
+        if not 0 <= index < len(functions):
+            raise CompileError(f"Index value passed is {index}; however, there are only {len(functions)} functions in the pipeline.")
+        return self._handle.of(functions[index])
 
-    def _functions(self) -> list[Function]:
-        if not self._funcs:
-            raise CompileError("This Pipeline is undefined; give it output Funcs")
-        for f in self._funcs:
-            if f.function.pure is None:
-                raise CompileError(f"Func {f.function.name} is realized or compiled, but it is not defined yet")
-        return [f.function for f in self._funcs]
+    def _outputs(self, call: str) -> list[Function]:
+        if not self.functions:
+            raise CompileError(f"Pipeline is undefined: {call}() needs a Pipeline with at least one Func")
+        for i, f in enumerate(self.functions):
+            if f.pure is None:
+                raise CompileError(f"Can't {call} undefined Func {f.name}: it has no definition; define it: {f.name}[x, ...] = ...")
+            if f in self.functions[:i]:
+                raise CompileError(f"Func {f.name} is given twice as an output of the Pipeline")
+        return self.functions
 
+    @property
     def name(self) -> str:
-        """What messages call it: its first output."""
-        return self._functions()[0].name.split("$")[0]
+        """The name of the compiled pipeline: its first output's."""
+        return self.functions[0].name
 
-    def __repr__(self) -> str:
-        return f"<halide.Pipeline of {', '.join(f.function.name for f in self._funcs) or 'nothing'}>"
+    def add_requirement(self, condition: Any, *message: Any) -> None:
+        """A condition on parameters that is checked before each run; if it does not hold, the run fails with the message, whose Exprs are printed.
 
-    def add_requirement(self, condition: Any, *args: Any) -> None:
-        """A condition on parameters, checked before each run; `args` are shown when it fails."""
-        c = to_expr(condition).as_node()
-        if not c.type.is_bool():
-            raise CompileError(f"add_requirement() needs a bool, not {c.type}")
-        for v in nodes_of(c, n.Variable):
-            if v.param is None:
-                raise CompileError(f"The requirement {to_text(c)} uses {v.name}; only parameters may occur in it")
-        self._requirements.append((c, tuple(_printable(args))))
-
-    def invalidate_cache(self) -> None:
-        """Compile again at the next use."""
-        self._compiled = self._bound = None
-
-    def infer_arguments(self) -> list[Argument]:
-        """The inputs, in the order a compiled function takes them: buffers by name, then scalars by name."""
-        return [Argument(p) for p in parameters_of(self._functions(), self._requirements)]
+        Raises CompileError for a condition that depends on Vars or Funcs.
+        """
+        node = to_expr(condition).as_node()
+        if not node.type.is_bool():
+            raise user_error(f"The condition of add_requirement() must be a boolean, not {node.type}")
+        for e in (node, *printable(message)):
+            loose = [v.name for v in free_variables(e).values() if v.param is None]
+            if loose or any(c.call_type is n.CallType.Halide for c in nodes_of(e, n.Call)):
+                raise user_error(f"A requirement must not depend on Vars or Funcs, only on parameters, but this one uses {', '.join(loose) or 'a Func'}")
+        self.requirements.append((node, tuple(printable(message))))
+        count_edit()
 
     # -- compiling
 
-    def _target(self, target: Target | None) -> Target:
-        return get_jit_target_from_environment() if target is None or not target.arch else target
+    def _arguments(self) -> tuple[LoweredArgument, ...]:
+        return lowered_arguments(infer_arguments(self.functions, self.requirements), self.functions, self.requirements)
 
-    def _lowered(self, arguments: Sequence[Any] | None) -> list[LoweredArgument]:
-        """The arguments given, checked to hold every input; all inputs when none are given."""
-        needed = parameters_of(self._functions(), self._requirements)
-        if arguments is None:
-            return [Argument(p).lowered() for p in needed]
-        given = [to_argument(a) for a in arguments]
-        for p in needed:
-            if all(a.param is not p for a in given):
-                if p.is_buffer and p.buffer is not None and p.buffer.param is p:
-                    raise CompileError(f"The pipeline uses the Buffer {p.name}, which is not among the arguments; make it an argument, or use an ImageParam")
-                raise CompileError(f"The pipeline needs {p.name}, but the arguments are only ({', '.join(a.name for a in given)}); "
-                                   f"needed are ({', '.join(q.name for q in needed)})")
-        return [a.lowered() for a in given]
+    def infer_arguments(self) -> list[Argument]:
+        """The inputs that the outputs depend on: buffers by name, then scalars by name."""
+        return infer_arguments(self._outputs("infer_arguments"), self.requirements)
 
-    def _key(self, target: Target) -> str:
-        args = [Argument(p).lowered() for p in parameters_of(self._functions(), self._requirements)]
-        return fingerprint(self._functions(), args, self.name(), target, self._requirements, "")
+    def compile_jit(self, target: Target = _UNDEFINED) -> None:
+        """Compile now rather than at the first `realize`."""
+        self._program(target, "compile")
 
-    def compile_jit(self, target: Target | None = None) -> None:
-        """Compile now; realize() does it when needed."""
-        self._jit(self._target(target))
+    def invalidate_cache(self) -> None:
+        """Forget what was compiled; the next run compiles again (or finds it in the cache on disk)."""
+        self._programs.clear()
+        self._default = None
 
-    def _jit(self, target: Target) -> CompiledPipeline:
-        functions = self._functions()
-        key = self._key(target)
-        if self._compiled is None or self._compiled[0] != key:
-            inputs = parameters_of(functions, self._requirements)
-            compiled = compile_pipeline(functions, [Argument(p).lowered() for p in inputs], self.name(), target, self._requirements)
-            self._compiled, self._bound = (key, compiled, inputs), None
+    def _program(self, target: Target, call: str) -> Program:
+        """The compiled pipeline, up to date."""
+        default = target is _UNDEFINED or target.has_unknowns()
+        if default:
+            found = self._default
+            if found is not None and found.edits == Edits.number:
+                return found
+            target = get_jit_target_from_environment()
+        program = self._compiled(jit_target(target), call)
+        if default:
+            self._default = program
+        return program
+
+    def _compiled(self, target: Target, call: str) -> Program:
+        functions, key, edits = self._outputs(call), target.to_string(), Edits.number
+        args = self._arguments()
+        now = fingerprint(functions, args, self.name, target, self.requirements, "")
+        program = self._programs.get(key)
+        if program is None or self._fingerprints[key] != now:
             for f in functions:
                 f.frozen = True
-        return self._compiled[1]
+            program = Program(functions, args, self.name, target, self.requirements)
+            self._programs[key], self._fingerprints[key] = program, now
+        program.edits = edits
+        return program
+
+    def compile_to_callable(self, arguments: Sequence[Any], target: Target = _UNDEFINED) -> Callable:
+        """A Python function `c(inputs..., outputs...)` whose inputs are `arguments` (Params, ImageParams, Buffers or Arguments), in that order.
+
+        Raises CompileError when an input of the pipeline is missing from `arguments`.
+        """
+        functions = self._outputs("compile_to_callable")
+        args = lowered_arguments(arguments, functions, self.requirements)
+        target = jit_target(get_jit_target_from_environment() if target.has_unknowns() else target)
+        for f in functions:
+            f.frozen = True
+        return Callable(Program(functions, args, self.name, target, self.requirements), args[:len(arguments)], functions)
 
     # -- running
 
-    def _check_inputs(self, inputs: Sequence[Parameter]) -> None:
-        for p in inputs:
-            if p.is_buffer and (p.buffer is None or not p.buffer.defined()):
-                raise PipelineError(f"Error: in pipeline {self.name()}: Buffer argument {p.name} is nullptr: no Buffer was set; call {p.name}.set(buffer) before realize()")
-            if not p.is_buffer and p.value is None:
-                raise PipelineError(f"Error: in pipeline {self.name()}: Parameter {p.name} does not have a valid scalar value; call {p.name}.set(value) before realize()")
+    def realize(self, dst: Any = (), target: Target = _UNDEFINED, *, sizes: Any = None) -> Any:
+        """Compute the outputs.
 
-    def realize(self, dst: Any = None, target: Target | None = None) -> Any:
-        """Run the pipeline.
-
-        `realize([width, height, ...])` makes and returns the output Buffer (one each for several outputs or tuple elements, as a tuple);
-        `realize(buffer)` or `realize([buffers])` fills Buffers or NumPy arrays of yours; `realize()` is for outputs without dimensions.
-        Raises CompileError for what cannot be compiled, PipelineError when a check fails or it fails while running.
+        `realize([width, height])` gives fresh Buffers: one, or a tuple for several outputs or a tuple-valued Func; `realize()` is for Funcs without
+        dimensions. `realize(buffer)` and `realize([buffer, ...])` compute into Buffers or NumPy arrays. Inputs are what Params and ImageParams
+        are set to. Raises CompileError for a pipeline that cannot be compiled or lacks inputs, PipelineError when its checks fail.
         """
-        if self._bound is not None:
-            key, bound = self._bound
-            given = (dst,) if isinstance(dst, Buffer) else tuple(dst) if isinstance(dst, list) else None
-            if given is not None and len(given) == len(key) and all(a is c for a, c in zip(given, key)) and self._unchanged(bound):
-                bound.run()
-                return None
-        return self._realize(dst, self._target(target))
-
-    def _unchanged(self, bound: _Bound) -> bool:
-        """Whether nothing that a bound run depends on has changed since: the definitions, the buffers' shapes, the inputs bound."""
-        return bound.is_current() and self._compiled is not None and self._edit == Edits.number and all(
-            b.raw is r for b, r in zip(self._bound[0], bound.outputs))  # type: ignore[index]
-
-    def _realize(self, dst: Any, target: Target) -> Any:
-        compiled = self._jit(target)
-        assert self._compiled is not None
-        inputs = self._compiled[2]
-        self._check_inputs(inputs)
-        buffers = self._destinations(dst)
-        if buffers is None:
-            return self._realize_sizes([] if dst is None else list(dst), compiled, inputs)
-        for b in buffers:
-            if not b.writable():
-                raise PipelineError(f"Error: in pipeline {self.name()}: the output Buffer {b.name()} is on a read-only array")
-        bound = _Bound(compiled, inputs, [b.raw for b in buffers])
-        self._bound, self._edit = (tuple(buffers), bound), Edits.number
-        bound.run()
-        return None
-
-    def _types(self) -> list[tuple[Any, int]]:
-        return [(t, len(f.args)) for f in self._functions() for t in f.types]
-
-    def _destinations(self, dst: Any) -> list[Buffer] | None:
-        """Output Buffers the caller gave; None when sizes were given."""
-        if isinstance(dst, (Buffer, np.ndarray)):
-            dst = [dst]
-        if not isinstance(dst, (list, tuple)) or not dst or not all(isinstance(d, (Buffer, np.ndarray)) for d in dst):
+        if isinstance(dst, Buffer):
+            program = self._default
+            if program is None or program.edits != Edits.number or target is not _UNDEFINED or len(program.output_args) != 1:
+                program = self._program(target, "realize")
+                _check_count(1, program)
+            program.realize_into((dst,))
             return None
-        buffers = [d if isinstance(d, Buffer) else Buffer(d) for d in dst]
-        types = self._types()
-        if len(buffers) != len(types):
-            raise PipelineError(f"Error: in pipeline {self.name()}: realize() got {len(buffers)} output Buffers, but the pipeline has {len(types)} outputs")
-        return buffers
+        if sizes is not None:
+            dst = sizes
+        if is_array(dst):
+            return self.realize([dst], target)
+        items = _items(dst, "realize")
+        program = self._program(target, "realize")
+        if items and is_array(items[0]):
+            _check_count(len(items), program)
+            program.realize_into([as_buffer(x) for x in items])
+            return None
+        extents = self._extents(items)
+        out = program.realize_sizes(extents)
+        return out[0] if len(out) == 1 else tuple(out)
 
-    def _realize_sizes(self, sizes: Sequence[Any], compiled: CompiledPipeline, inputs: Sequence[Parameter]) -> Any:
-        sizes = [int(s) for s in sizes]
-        types = self._types()
-        for (_, dims), f in zip(types, self._functions()):
-            if dims != len(sizes):
-                raise PipelineError(f"Error: in pipeline {self.name()}: Func {f.name} has {dims} dimensions, but realize() got {len(sizes)} sizes")
-        queries = [RawBuffer(t, [(0, s, 0) for s in sizes], 0, None) for t, _ in types]
-        shapes = [[(0, s) for s in sizes]] * len(types)
-        if sizes:
-            _Bound(compiled, inputs, queries).run()
-            shapes = [[(low, extent) for low, extent, _ in q.shape()] for q in queries]
-        made = []
-        for (t, _), shape in zip(types, shapes):
-            b = Buffer(t, [e for _, e in shape])
-            b.set_min([low for low, _ in shape])
-            made.append(b)
-        _Bound(compiled, inputs, [b.raw for b in made]).run()
-        for b in made:
-            if [(b.dim(d).min(), b.dim(d).extent()) for d in range(len(sizes))] != [(0, s) for s in sizes]:
-                b.crop([(0, s) for s in sizes])
-        return made[0] if len(made) == 1 else tuple(made)
-
-    def infer_input_bounds(self, dst: Any, target: Target | None = None) -> None:
-        """Find what shapes the unset ImageParams must have for an output of these sizes (or these Buffers), and bind fresh Buffers of them."""
-        compiled = self._jit(self._target(target))
-        assert self._compiled is not None
-        inputs = self._compiled[2]
-        buffers = self._destinations(dst)
-        types = self._types()
-        if buffers is None:
-            sizes = [int(s) for s in (dst if isinstance(dst, (list, tuple)) else [dst])]
-            outputs = [RawBuffer(t, [(0, s, 0) for s in sizes], 0, None) for t, _ in types]
-        else:
-            outputs = [b.raw for b in buffers]
-        unset = [p for p in inputs if p.is_buffer and p.buffer is None]
-        queries = {p.name: Buffer.make_bounds_query(p.type, [0] * p.dimensions, p.name) for p in unset}
+    def _extents(self, items: Sequence[Any]) -> list[int]:
         try:
-            for p in unset:
-                p.buffer = queries[p.name]
-            before: Any = None
-            for _ in range(16):
-                _Bound(compiled, inputs, outputs).run()
-                now = [q.raw.shape() for q in queries.values()]
-                if now == before:
-                    break
-                before = now
-            else:
-                raise PipelineError(f"Error: in pipeline {self.name()}: the input bounds did not settle after 16 iterations of the bounds query")
-        except PipelineError:
-            for p in unset:
-                p.buffer = None
-            raise
-        for q in queries.values():
-            q.allocate()
+            extents = [operator.index(s) for s in items]
+        except TypeError:
+            raise TypeError(f"realize() takes sizes (integers), a Buffer, or a list of Buffers, not {list(items)!r}") from None
+        for f in self.functions:
+            if len(f.args) != len(extents):
+                raise CompileError(f"Func {f.name} is defined with {len(f.args)} dimensions, but realize() is requesting a realization with "
+                                   f"{len(extents)} dimensions.")
+        return extents
 
-    def compile_to_callable(self, arguments: Sequence[Any], target: Target | None = None) -> Callable:
-        """A Python function of the arguments (in this order, or by keyword) and then the outputs; NumPy arrays may be given for Buffers."""
-        args = self._lowered(arguments)
-        compiled = compile_pipeline(self._functions(), args, self.name(), self._target(target), self._requirements)
-        return Callable(compiled, len(args))
+    def infer_input_bounds(self, dst: Any, target: Target = _UNDEFINED) -> None:
+        """Find out how large the inputs must be for outputs of given sizes, or for given output Buffers; ImageParams without data get Buffers of zeros.
 
-    # -- files
+        Output Buffers that are bounds queries receive the shape that will be computed.
+        """
+        items = [dst] if is_array(dst) else _items(dst, "infer_input_bounds")
+        program = self._program(target, "infer_input_bounds")
+        if items and is_array(items[0]):
+            _check_count(len(items), program)
+            raws = [as_buffer(x).raw for x in items]
+        else:
+            extents = self._extents(items)
+            raws = [RawBuffer.query(a.type, [(0, e) for e in extents]) for a in program.output_args]
+        program.infer_input_bounds(raws)
 
     def print_loop_nest(self) -> None:
-        """Print the scheduled loops to the standard error, as Halide does."""
-        sys.stderr.write(loop_nest_text(self._functions()))
+        """Print the loops as scheduled: which run in which order, where each Func is stored and computed."""
+        print(loop_nest_text(self._outputs("print_loop_nest")), end="")
 
-    def _module(self, arguments: Sequence[Any] | None, fn_name: str, target: Target | None) -> Any:
-        return lowered_module(self._functions(), self._lowered(arguments), fn_name or self.name(), self._target(target), self._requirements)
+    def __repr__(self) -> str:
+        if not self.functions:
+            return "<halide.Pipeline Pipeline()>"
+        return f"<halide.Pipeline [{','.join(repr(f.name) for f in self.functions)}]>"
 
-    def compile_to_lowered_stmt(self, filename: str, arguments: Sequence[Any] | None = None, fmt: Any = None, target: Target | None = None) -> None:
-        """Write the loop IR as text."""
-        if fmt is not None and int(fmt) != 0:
-            raise CompileError("compile_to_lowered_stmt() writes text only so far; leave out fmt or give StmtOutputFormat.Text")
-        aot.write_text(filename, to_text(self._module(arguments, "", target).functions[0].body))
 
-    def compile_to_c(self, filename: str, arguments: Sequence[Any] | None = None, fn_name: str = "", target: Target | None = None) -> None:
-        """Write the generated C."""
-        tools = toolchain()
-        aot.write_text(filename, generate(self._module(arguments, fn_name, target), machine_of(tools, self._target(target))))
+def jit_target(target: Target) -> Target:
+    """A target that code to be run here is compiled for. Raises CompileError for what cannot be honoured."""
+    if target.has_gpu_feature():
+        raise CompileError(f"Target {target} asks for a GPU; pipelines are compiled for the CPU. Remove the feature")
+    return target
 
-    def compile_to_header(self, filename: str, arguments: Sequence[Any] | None = None, fn_name: str = "", target: Target | None = None) -> None:
-        """Write the C header of the compiled function."""
-        aot.write_text(filename, header(self._module(arguments, fn_name, target)))
 
-    def compile_to_shared_library(self, filename_prefix: str, arguments: Sequence[Any] | None = None, fn_name: str = "", target: Target | None = None) -> None:
-        """Write `PREFIX.so` and `PREFIX.h`: a library any C program can link, without Python. The function is named as the file unless told otherwise."""
-        name = fn_name or os.path.basename(filename_prefix)
-        aot.check_identifier(name)
-        module = self._module(arguments, name, target)
-        aot.shared_library(filename_prefix, module, machine_of(toolchain(), self._target(target)))
+def _items(dst: Any, call: str) -> list[Any]:
+    if isinstance(dst, (str, bytes)) or not hasattr(dst, "__iter__"):
+        raise TypeError(f"{call}() takes a list of sizes, a Buffer, or a list of Buffers, not {dst!r}")
+    return list(dst)
+
+
+def _check_count(given: int, program: Program) -> None:
+    if given != len(program.output_args):
+        raise CompileError(f"Realization requires {given} output(s) but pipeline produces {len(program.output_args)} result(s).")

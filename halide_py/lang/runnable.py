@@ -41,7 +41,7 @@ class Runnable:
         self.pipeline().infer_input_bounds(*args, **kwargs)
 
     def print_loop_nest(self) -> None:
-        """Print the scheduled loops to standard error."""
+        """Print the scheduled loops to standard error; see `Pipeline.print_loop_nest`."""
         self.pipeline().print_loop_nest()
 
     def compile_to(self, *args: Any, **kwargs: Any) -> None:
@@ -75,3 +75,15 @@ class Runnable:
     def compile_to_module(self, *args: Any, **kwargs: Any) -> Any:
         """The compiled code as a Module, to write or link later."""
         return self.pipeline().compile_to_module(*args, **kwargs)
+
+    def compile_to_assembly(self, *args: Any, **kwargs: Any) -> None:
+        """Write the machine code as text."""
+        self.pipeline().compile_to_assembly(*args, **kwargs)
+
+    def compile_to_shared_library(self, *args: Any, **kwargs: Any) -> None:
+        """Write a shared library that any program can call, and its header."""
+        self.pipeline().compile_to_shared_library(*args, **kwargs)
+
+    def compile_to_conceptual_stmt(self, *args: Any, **kwargs: Any) -> None:
+        """Write the loops as scheduled."""
+        self.pipeline().compile_to_conceptual_stmt(*args, **kwargs)

@@ -1,0 +1,47 @@
+"""Buffers that a pipeline contains rather than takes: their data as C text, and the function that passes them on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..codegen_c.module import signature
+from ..ir.module import LoweredArgument, LoweredFunction
+
+
+@dataclass(frozen=True)
+class ConstantBuffer:
+    """A buffer that an expression reads directly: `data` are its elements in memory order, dense in the strides of `shape`."""
+
+    argument: LoweredArgument
+    shape: tuple[tuple[int, int, int], ...]  # (min, extent, stride in elements)
+    data: bytes
+
+
+def _data(i: int, c: ConstantBuffer) -> str:
+    t = c.argument.type
+    words = [c.data[k:k + 32] for k in range(0, len(c.data), 32)]
+    text = ",\n    ".join(", ".join(map(str, w)) for w in words) or "0"
+    dims = ", ".join(f"{{{low}, {extent}, {stride}, 0}}" for low, extent, stride in c.shape) or "{0, 0, 0, 0}"
+    kind = f"{{(halide_type_code_t){int(t.code())}, {t.bits()}, 1}}"
+    return (f"/* buffer {c.argument.name} */\nstatic uint8_t hl_constant{i}[{max(len(c.data), 1)}] __attribute__((aligned(64))) = {{\n    {text}\n}};\n"
+            f"static halide_dimension_t hl_constant{i}_dim[{max(len(c.shape), 1)}] = {{{dims}}};\n"
+            f"static struct halide_buffer_t hl_constant{i}_buffer = {{0, HL_NULL, hl_constant{i}, 0, {kind}, {len(c.shape)}, hl_constant{i}_dim, HL_NULL}};\n")
+
+
+def call_with_constants(public: LoweredFunction, inner: LoweredFunction, constants: Sequence[ConstantBuffer]) -> str:
+    """C text of the data and of `public`, which calls `inner` with what it is given and the data."""
+    number = {c.argument.name: i for i, c in enumerate(constants)}
+    names = [p.strip().split()[-1].lstrip("*") for p in signature(public).partition("(")[2].rstrip(")").split(",")] if public.args else []
+    given = iter(names)
+    values = ", ".join(f"&hl_constant{number[a.name]}_buffer" if a.name in number else next(given) for a in inner.args)
+    slots = [f"(struct halide_buffer_t *)args[{i}]" if a.is_buffer() else _scalar(public, i) for i, a in enumerate(public.args)]
+    return (f"\n{''.join(_data(i, c) for i, c in enumerate(constants))}"
+            f"HL_EXPORT {signature(public)} {{\n    return {inner.name}({values});\n}}\n"
+            f"HL_EXPORT int {public.name}_argv(void **args) {{\n    (void)args;\n    return {public.name}({', '.join(slots)});\n}}\n")
+
+
+def _scalar(f: LoweredFunction, i: int) -> str:
+    """Argument `i`, read through its pointer, in the C type its parameter has."""
+    parameter = signature(f).partition("(")[2].rstrip(")").split(",")[i].strip()
+    return f"*(const {parameter.rpartition(' ')[0]} *)args[{i}]"

@@ -1,0 +1,130 @@
+"""What a Buffer is made of: NumPy memory with axis d as dimension d, the mins, and the C view that pipelines get.
+
+Handles of one Buffer share a Storage: the one the user holds and the one its Parameter holds, so that neither keeps the other alive.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..driver.abi import RawBuffer, address_of
+from ..errors import CompileError
+from ..ir.parameter import Parameter
+from ..ir.types import BFloat, Bool, Float, Int, Type, UInt
+
+Array = np.ndarray[Any, Any]
+Shape = list[tuple[int, int, int]]  # (min, extent, stride in elements) of each dimension, innermost first
+
+TYPE_OF: dict[np.dtype[Any], Type] = {
+    np.dtype(np.bool_): Bool(), **{np.dtype(f"int{w}"): Int(w) for w in (8, 16, 32, 64)},
+    **{np.dtype(f"uint{w}"): UInt(w) for w in (8, 16, 32, 64)}, **{np.dtype(f"float{w}"): Float(w) for w in (16, 32, 64)},
+}
+DTYPE_OF: dict[Type, np.dtype[Any]] = {**{t: d for d, t in TYPE_OF.items()}, BFloat(16): np.dtype(np.uint16)}
+_LARGEST = 2**31 - 1
+
+
+def dtype_of(t: Type) -> np.dtype[Any]:
+    """The NumPy dtype whose memory a Type uses; uint16 for bfloat16. Raises CompileError for types no buffer can have."""
+    found = DTYPE_OF.get(t)
+    if found is None:
+        raise CompileError(f"There are no buffers of type {t}")
+    return found
+
+
+def wrap(source: Any) -> tuple[Array, Type]:
+    """The memory of an object with the buffer protocol or NumPy's array interface, not copied, and the Type of its elements.
+
+    Raises TypeError for other objects, ValueError for element types and layouts that a buffer cannot have.
+    """
+    if isinstance(source, (list, tuple, str, int, float, complex)) or source is None:
+        raise TypeError(f"Buffer() takes a NumPy array, another object with the buffer protocol, or a Type and sizes, not a {type(source).__name__}")
+    array = np.asarray(source if isinstance(source, np.ndarray) or hasattr(source, "__array__") else memoryview(source))
+    if array.dtype.name == "bfloat16":
+        t, array = BFloat(16), array.view(np.uint16)
+    elif array.dtype in TYPE_OF:
+        t = TYPE_OF[array.dtype]
+    else:
+        hint = "" if array.dtype.isnative else "; convert it to the machine's byte order"
+        raise ValueError(f"Unsupported Buffer<> type: NumPy dtype {array.dtype}; bool, int8 to int64, uint8 to uint64 and float16 to float64 are supported{hint}")
+    if any(extent > _LARGEST for extent in array.shape) or any(abs(s) // array.itemsize > _LARGEST for s in array.strides):
+        raise ValueError(f"Out of range dimensions in buffer conversion: shape {array.shape}; each extent and stride must be below 2^31")
+    if any(s % array.itemsize for s in array.strides) or not array.flags.aligned:
+        raise ValueError(f"The elements of the array are not aligned to their {array.itemsize} bytes (strides {array.strides}); copy it first")
+    return array, t
+
+
+def checked_sizes(sizes: Sequence[int]) -> list[int]:
+    """Extents of a buffer to make. Raises TypeError, ValueError for what cannot be one."""
+    if isinstance(sizes, (int, np.integer, str)):
+        raise TypeError(f"sizes must be a list with one integer a dimension, not {sizes!r}")
+    out = [int(s) for s in sizes]
+    if any(not 0 <= s <= _LARGEST for s in out):
+        raise ValueError(f"sizes {out}: each must be between 0 and 2^31 - 1")
+    return out
+
+
+def allocate(t: Type, sizes: Sequence[int], order: Sequence[int] | None = None) -> Array:
+    """Fresh memory of zeros, dimension `order[0]` densest (default: dimension 0)."""
+    extents = checked_sizes(sizes)
+    storage = [int(d) for d in order] if order is not None else list(range(len(extents)))
+    if sorted(storage) != list(range(len(extents))):
+        raise ValueError(f"storage_order {storage} does not name each of the {len(extents)} dimensions once")
+    if math.prod(extents) * t.bytes() >= 2**63:
+        raise ValueError(f"a buffer of {extents} elements cannot be allocated")
+    axes = storage[::-1]
+    return np.zeros([extents[d] for d in axes], dtype_of(t)).transpose([axes.index(d) for d in range(len(extents))])
+
+
+def allocate_shape(t: Type, shape: Shape) -> Array:
+    """Fresh memory of zeros with given extents and strides, which may leave gaps or run backwards."""
+    reach = [(max(extent, 1) - 1) * stride for _, extent, stride in shape]
+    first = -sum(r for r in reach if r < 0)
+    memory = np.zeros(first + sum(r for r in reach if r > 0) + 1, dtype_of(t))
+    extents, strides = [extent for _, extent, _ in shape], [stride * t.bytes() for _, _, stride in shape]
+    return np.lib.stride_tricks.as_strided(memory[first:], extents, strides)
+
+
+class Storage:
+    """See the module. `array` is None for an undefined Buffer and for a bounds query (then `raw` is its shape)."""
+
+    __slots__ = ("array", "type", "mins", "name", "raw", "query", "exported", "_param")
+
+    def __init__(self, array: Array | None = None, t: Type = Type(), mins: Sequence[int] = (), name: str = "") -> None:  # noqa: B008 (Types are immutable)
+        self.array, self.type, self.mins, self.name = array, t, list(mins), name
+        self.raw: RawBuffer | None = None
+        self.query = False
+        self.exported: Any = None  # memory handed out by address
+        self._param: weakref.ref[Parameter] | None = None
+
+    @property
+    def param(self) -> Parameter | None:
+        """The pipeline argument that stands for this in expressions, if it lives."""
+        return self._param() if self._param is not None else None
+
+    @param.setter
+    def param(self, p: Parameter) -> None:
+        self._param = weakref.ref(p)
+
+    def c_view(self) -> RawBuffer:
+        """The `halide_buffer_t`, made again after changes of shape."""
+        if self.raw is None:
+            a = self.array
+            assert a is not None
+            self.raw = RawBuffer(self.type, self.shape(), address_of(a), a, a.flags.writeable)
+        return self.raw
+
+    def shape(self) -> Shape:
+        """(min, extent, stride) of each dimension."""
+        if self.array is None:
+            return self.raw.shape() if self.raw is not None else []
+        size = self.array.itemsize
+        return [(low, extent, stride // size) for low, extent, stride in zip(self.mins, self.array.shape, self.array.strides)]
+
+    def replace(self, array: Array, mins: Sequence[int]) -> None:
+        """Another view of memory."""
+        self.array, self.mins, self.raw = array, list(mins), None
