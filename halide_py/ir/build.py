@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from . import nodes as n
 from .types import BOOL, INT32, Handle, Type, TypeCode

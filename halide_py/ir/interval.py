@@ -598,6 +598,6 @@ _RULES: dict[type[n.Node], Callable[[Bounds, Any], Interval]] = {
     n.Variable: _variable, n.Add: _arithmetic, n.Sub: _arithmetic, n.Mul: _arithmetic, n.Div: _div, n.Mod: _mod,
     n.Min: _extremum, n.Max: _extremum, n.Select: _select, n.Cast: _cast, n.Let: _let, n.Ramp: _ramp, n.Shuffle: _shuffle,
     n.Broadcast: lambda b, e: b.bounds(e.value), n.VectorReduce: _reduce, n.Call: _call,
-    **{kind: _condition for kind in (n.EQ, n.NE, n.LT, n.LE, n.GT, n.GE, n.And, n.Or, n.Not)}}
+    **dict.fromkeys((n.EQ, n.NE, n.LT, n.LE, n.GT, n.GE, n.And, n.Or, n.Not), _condition)}
 
 __all__ = ["Bounds", "Interval", "bounds_of_expr", "type_interval"]

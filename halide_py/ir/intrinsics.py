@@ -7,8 +7,9 @@ their purity (as CallType), their types and a place for the gradient rule, which
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Callable
+from typing import Any
 
 from ..errors import CompileError
 from .nodes import Call, CallType, Expr
@@ -107,13 +108,15 @@ def math_function(name: str, arity: int, spelling: str, result: Type | None = No
         EXTERNS[name, row.args] = row
 
 
-for _name in "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp log sqrt floor ceil trunc erf".split():
+for _name in ["sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "exp", "log", "sqrt",
+              "floor", "ceil", "trunc", "erf"]:
     math_function(_name, 1, _name)
 math_function("round", 1, "nearbyint")  # halfway cases to even
 math_function("pow", 2, "pow")
 math_function("atan2", 2, "atan2")
 math_function("hypot", 2, "hypot")
-for _name, _arity in (("fast_exp", 1), ("fast_log", 1), ("fast_pow", 2), ("fast_sin", 1), ("fast_cos", 1), ("fast_inverse", 1), ("fast_inverse_sqrt", 1)):
+for _name, _arity in (
+    ("fast_exp", 1), ("fast_log", 1), ("fast_pow", 2), ("fast_sin", 1), ("fast_cos", 1), ("fast_inverse", 1), ("fast_inverse_sqrt", 1)):
     _row = ExternFunction(_name, Float(32), (Float(32),) * _arity, f"halide_{_name}_f32", builtin=True)
     EXTERNS[_name, _row.args] = _row
 

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import enum
 import sys
-from typing import TYPE_CHECKING, Any, Callable, ClassVar, Iterator, TypeVar
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from .types import BOOL, INT32, Type
 
@@ -98,7 +99,7 @@ def node(cls: _T) -> _T:
     many = [f for f, t in fields.items() if t in _TUPLE]
     kids = [f for f in fields if f in one or f in opt or f in many]
     bit = 1 << next(_BITS)
-    params = ", ".join(f + (f"={cls.__dict__['_defaults'][f]!r}" if f in cls.__dict__.get("_defaults", {}) else "") for f in fields)
+    params = ", ".join(f + (f"={cls.__dict__[f]!r}" if f in cls.__dict__ else "") for f in fields)
     key = ", ".join(cls.__dict__.get("_key", {}).get(f, f) for f in fields)
 
     def gather(attr: str, start: str) -> list[str]:
@@ -124,7 +125,7 @@ def node(cls: _T) -> _T:
         lines += [f"    {k} = None if self.{k} is None else f(self.{k})"]
     for k in many:
         lines += [f"    {k} = self.{k}", f"    if {k}:", f"        _new = [f(_k) for _k in {k}]", f"        for _o, _n in zip({k}, _new):",
-                  f"            if _o is not _n:", f"                {k} = tuple(_new)", "                break"]
+                  "            if _o is not _n:", f"                {k} = tuple(_new)", "                break"]
     same = " and ".join(f"{k} is self.{k}" for k in kids)
     lines += [f"    if {same}: return self" if same else "    return self"]
     if same:
@@ -137,7 +138,7 @@ def node(cls: _T) -> _T:
     slots = tuple(f for f in fields if not (f == "type" and issubclass(cls, Expr)))
     body.update(__slots__=slots, bit=bit, fields=tuple(fields), kids=tuple(kids), __new__=scope["__new__"],
                 map_children=scope["map_children"], children=scope["children"])
-    return type(cls)(cls.__name__, cls.__bases__, body)  # type: ignore[no-any-return]
+    return type(cls)(cls.__name__, cls.__bases__, body)
 
 
 def _calibrate() -> int:
@@ -227,10 +228,9 @@ class Variable(Expr):
 
     type: Type
     name: str
-    param: Parameter | None
-    rdom: ReductionDomain | None
+    param: Parameter | None = None
+    rdom: ReductionDomain | None = None
     _name: ClassVar[str] = "name"
-    _defaults: ClassVar[Any] = {"param": None, "rdom": None}
 
 
 @node
@@ -397,9 +397,8 @@ class Load(Expr):
     name: str
     index: Expr
     predicate: Expr
-    param: Parameter | None
+    param: Parameter | None = None
     _name: ClassVar[str] = "name"
-    _defaults: ClassVar[Any] = {"param": None}
 
 
 @node
@@ -444,11 +443,10 @@ class Call(Expr):
     name: str
     args: tuple[Expr, ...]
     call_type: CallType
-    func: Function | ExternFunction | None
-    value_index: int
-    param: Parameter | None
+    func: Function | ExternFunction | None = None
+    value_index: int = 0
+    param: Parameter | None = None
     _name: ClassVar[str] = "name"
-    _defaults: ClassVar[Any] = {"func": None, "value_index": 0, "param": None}
 
 
 @node
@@ -570,9 +568,8 @@ class Store(Stmt):
     value: Expr
     index: Expr
     predicate: Expr
-    param: Parameter | None
+    param: Parameter | None = None
     _name: ClassVar[str] = "name"
-    _defaults: ClassVar[Any] = {"param": None}
 
 
 @node
@@ -625,8 +622,7 @@ class IfThenElse(Stmt):
 
     condition: Expr
     then_case: Stmt
-    else_case: Stmt | None
-    _defaults: ClassVar[Any] = {"else_case": None}
+    else_case: Stmt | None = None
 
 
 @node

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import gc
 import sys
-from typing import Any, Callable, Iterable, Iterator, Mapping, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from . import nodes as n
 
@@ -43,13 +44,13 @@ def rewrite(root: N, handlers: Mapping[type[n.Node], Handler], symbols: int = -1
         new = memo.get(one)
         if new is None:
             handler = handlers.get(type(one))
-            memo[one] = new = handler(one, rec) if handler else one.map_children(rec)
+            memo[one] = new = handler(one, rec) if handler else one.map_children(rec)  # noqa: F821 (deleted below, on purpose)
         return new
 
     try:
         return rec(root)  # type: ignore[no-any-return]
     finally:
-        del rec  # a closure that refers to itself, while the collector is off
+        del rec  # noqa: F821  # a closure that refers to itself, while the collector is off
 
 
 def nodes_of(roots: n.Node | Iterable[n.Node], kinds: type[n.Node] | tuple[type[n.Node], ...]) -> Iterator[Any]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import enum
 import math
-from typing import Any, Callable, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from ..errors import CompileError
 

@@ -6,11 +6,10 @@ to a value that depends on it must differ from copy to copy, or a memo keyed by 
 
 from __future__ import annotations
 
-from typing import Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from ..ir import nodes as n
 from ..ir.traverse import N, Rec, nodes_of, rewrite
-
 
 Binders = tuple[type[n.Node], ...]
 

@@ -18,8 +18,8 @@ Raises CompileError where an access has no bound. Behaviour: Halide's AddImageCh
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Callable, Iterable, Mapping, Sequence
 
 from ..errors import CompileError
 from ..ir import build as b

@@ -9,7 +9,8 @@ stencils stays as small as its distinct values.
 from __future__ import annotations
 
 import dataclasses
-from typing import Mapping, TypeVar
+from collections.abc import Mapping
+from typing import TypeVar
 
 from ..errors import CompileError
 from ..ir import nodes as n

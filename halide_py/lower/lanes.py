@@ -6,7 +6,7 @@ the simplifier. A vector of vectors (nested vectorized loops) is flat, the outer
 
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 from ..ir import build as b
 from ..ir import nodes as n

@@ -6,8 +6,8 @@ a constant coefficient is not solved.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Iterator, Mapping
 
 from ..ir import build as b
 from ..ir import nodes as n

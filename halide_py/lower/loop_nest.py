@@ -7,8 +7,8 @@ asks for. Source: the tail strategies are those of Halide (src/ApplySplit.cpp, S
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Sequence
 
 from ..errors import CompileError
 from ..ir import build as b
@@ -97,8 +97,9 @@ class StageNest:
         lets: list[tuple[str, n.Expr]] = []
         for v in self.base_variables:
             p = self.prefix + v
-            lets += [(p + ".loop_min", var(p + ".min")), (p + ".loop_max", var(p + ".max")),
-                     (p + ".loop_extent", b.add(b.sub(var(p + ".max"), var(p + ".min")), b.i32(1)))]
+            asked = "_required" if self.covers.get(v) else ""  # what the loops compute beyond it follows from the splits
+            low, high = var(f"{p}.min{asked}"), var(f"{p}.max{asked}")
+            lets += [(p + ".loop_min", low), (p + ".loop_max", high), (p + ".loop_extent", b.add(b.sub(high, low), b.i32(1)))]
         return b.let_stmts(lets, body)
 
     def scope_inside(self, depth: int) -> dict[str, Interval]:
@@ -296,8 +297,8 @@ def build_nest(f: Function, index: int) -> StageNest:
     p = builder.prefix
     loops = []
     for dim in reversed(d.schedule.dims):
-        low, _, extent = builder.bounds.get(dim.var, (b.i32(0), b.i32(0), b.i32(1))) if dim.var == OUTERMOST else builder.bounds[dim.var]
-        loops.append(Loop(p + dim.var, low, extent, dim.for_type, dim.partition))
+        low, _, count = (b.i32(0), b.i32(0), b.i32(1)) if dim.var == OUTERMOST else builder.bounds[dim.var]
+        loops.append(Loop(p + dim.var, low, count, dim.for_type, dim.partition))
     values = builder.values
     predicate = substitute_vars(values, d.predicate)
     guards = list(builder.guards)

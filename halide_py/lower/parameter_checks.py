@@ -5,7 +5,7 @@ IR before: the pipeline. After: Asserts in front of it, one a declared limit and
 
 from __future__ import annotations
 
-from typing import Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from ..ir import build as b
 from ..ir import nodes as n

@@ -16,17 +16,16 @@ Loops with Partition.Never stay; with Partition.Always they must split. Behaviou
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Iterator
 
 from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.interval import Interval, bounds_of_expr
+from ..ir.interval import Interval
 from ..ir.simplify import prove, simplify
 from ..ir.traverse import Rec, free_variables, mentions, nodes_of, rewrite, substitute
 from ..ir.types import INT32
-from . import lanes
 from .copies import copy_with
 from .guards import is_likely, strip_likely
 from .linear import Limits, solve
@@ -139,7 +138,7 @@ class _Finder:
             return e.map_children(rec) if new is None else rec(new)  # type: ignore[no-any-return]
 
         kinds = {type(e) for e in self.accepted}
-        return rewrite(root, {kind: replace for kind in kinds}) if kinds else root
+        return rewrite(root, dict.fromkeys(kinds, replace)) if kinds else root
 
     def possible(self, limits: Limits) -> bool:
         """Whether some iteration may be within the limits."""
@@ -160,7 +159,7 @@ def _cold(finder: _Finder, side: str, suffix: str) -> n.Stmt:
         never = alone[0][0].node
 
         def call(c: n.Call, rec: Rec) -> n.Expr:
-            return b.FALSE if c is never else c.map_children(rec)  # type: ignore[no-any-return]
+            return b.FALSE if c is never else c.map_children(rec)
 
         if never.type.is_scalar():
             body = rewrite(body, {n.Call: call})

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Callable, NamedTuple, Sequence
+from typing import NamedTuple
 
 from ..errors import HalideError, InternalError
 from ..ir import nodes as n
@@ -21,8 +22,22 @@ from ..ir.simplify import simplify
 from ..ir.target import Target
 from ..ir.traverse import deep_recursion
 from ..ir.verify import verify
-from . import allocation_bounds, bounds_inference, image_checks, parameter_checks, partition_loops, sliding_window, storage_folding
-from . import storage_flattening, tracing, tuples, uniquify, unpack_buffers, unroll, vectorize
+from . import (
+    allocation_bounds,
+    bounds_inference,
+    image_checks,
+    parameter_checks,
+    partition_loops,
+    sliding_window,
+    storage_flattening,
+    storage_folding,
+    tracing,
+    tuples,
+    uniquify,
+    unpack_buffers,
+    unroll,
+    vectorize,
+)
 from .bounds_inference import FuncValues, function_values
 from .environment import Environment, environment
 from .guards import strip_likely

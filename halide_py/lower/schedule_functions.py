@@ -7,8 +7,8 @@ at its store level; region bounds are still the free symbols `f.s0.x.min`, `.max
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Iterator
 
 from ..errors import CompileError
 from ..ir import build as b
@@ -74,7 +74,7 @@ def uses_of(s: n.Stmt, name: str) -> Iterator[list[n.For]]:
             continue
         if isinstance(one, n.For):
             stack.append((one.body, [*loops, one]))
-        elif isinstance(one, n.Provide) or isinstance(one, n.Evaluate):
+        elif isinstance(one, (n.Provide, n.Evaluate)):
             yield loops
         elif isinstance(one, (n.IfThenElse, n.LetStmt)):
             head = one.condition if isinstance(one, n.IfThenElse) else one.value
@@ -157,7 +157,7 @@ def inject(f: Function, nests: list[StageNest], s: n.Stmt, is_output: bool) -> n
         return realize(f, b.block([production, p])) if p.name != f.name and mentions(p, f.name) else p
 
     def guard(i: n.IfThenElse, rec: Rec) -> n.Stmt:
-        return realize(f, b.block([production, i])) if mentions(i.condition, f.name) else i.map_children(rec)  # type: ignore[no-any-return]
+        return realize(f, b.block([production, i])) if mentions(i.condition, f.name) else i.map_children(rec)
 
     if compute.is_inline():  # an inline Func with updates
         return rewrite(s, {n.Provide: provide, n.IfThenElse: guard}, n.symbol_bit(f.name))

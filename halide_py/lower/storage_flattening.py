@@ -12,7 +12,7 @@ wide at the end. Asserts that `bound_storage` is large enough. Behaviour: Halide
 
 from __future__ import annotations
 
-from typing import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..ir import build as b
 from ..ir import nodes as n

@@ -22,11 +22,7 @@ from .sliding_window import monotonic, slidable_dims
 def _serial_loop(s: n.Stmt, name: str) -> n.For | None:
     """The first loop inside a Realize, if it is serial and all uses of the Func are in it."""
     while True:
-        if isinstance(s, n.LetStmt):
-            s = s.body
-        elif isinstance(s, n.Produce):
-            s = s.body
-        elif isinstance(s, n.Realize) and s.name != name:
+        if isinstance(s, (n.LetStmt, n.Produce)) or isinstance(s, n.Realize) and s.name != name:
             s = s.body
         elif isinstance(s, n.IfThenElse) and s.else_case is None:
             s = s.then_case

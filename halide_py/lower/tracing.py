@@ -7,13 +7,13 @@ traced value is bound by a let, reported, and used. Behaviour: Halide's src/Trac
 from __future__ import annotations
 
 import itertools
-from typing import Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import Function
 from ..ir.module import LoweredArgument
-from ..ir.traverse import Rec, nodes_of, rewrite
+from ..ir.traverse import Handler, Rec, nodes_of, rewrite
 from ..ir.types import INT32, Type
 from .environment import Environment
 
@@ -114,7 +114,8 @@ def inject_tracing(stmt: n.Stmt, env: Environment, outputs: Mapping[str, Functio
     if not marked and not images and not tags:
         return stmt
     tracer = _Tracer(env, images)
-    handlers = {n.Call: tracer.call, n.Provide: tracer.provide, n.Realize: tracer.realize, n.Block: tracer.block, n.Produce: tracer.produce}
+    handlers: dict[type[n.Node], Handler] = {
+        n.Call: tracer.call, n.Provide: tracer.provide, n.Realize: tracer.realize, n.Block: tracer.block, n.Produce: tracer.produce}
     body = rewrite(stmt, handlers)
     for f in outputs.values():
         if not (f.trace_loads or f.trace_stores or f.trace_realizations):
@@ -122,8 +123,8 @@ def inject_tracing(stmt: n.Stmt, env: Environment, outputs: Mapping[str, Functio
         buffer = f.buffer_name(0)
         param = f.output_params[0] if f.output_params else None
         box = [n.Variable(INT32, f"{buffer}.{what}.{d}", param) for d in range(len(f.args)) for what in ("min", "extent")]
-        body = _inside_checks(body, f.name, lambda s, f=f, box=box: tracer.scope(f, s, box))  # type: ignore[misc]
-    title = next(iter(outputs)) if not name else name
+        body = _inside_checks(body, f.name, lambda s, f=f, box=box: tracer.scope(f, s, box))
+    title = name or next(iter(outputs))
     reports = [n.Evaluate(event("tag", f.name, tracer.parent, tag=tag)) for f, tag in tags]
     begin = event("begin_pipeline", title, b.i32(0))
     end = n.Evaluate(event("end_pipeline", title, tracer.parent))

@@ -11,7 +11,7 @@ Behaviour: Halide's SplitTuples.cpp.
 from __future__ import annotations
 
 import itertools
-from typing import Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from ..ir import build as b
 from ..ir import nodes as n
@@ -65,7 +65,8 @@ def split_tuples(stmt: n.Stmt, functions: Mapping[str, Function]) -> n.Stmt:
         return b.let_stmts(bindings, b.block(stores))
 
     def realize(r: n.Realize, rec: Rec) -> n.Stmt:
-        mins, extents, condition, body = tuple(map(rec, r.mins)), tuple(map(rec, r.extents)), rec(r.condition), rec(r.body)
+        mins, extents, condition = tuple(map(rec, r.mins)), tuple(map(rec, r.extents)), rec(r.condition)
+        body: n.Stmt = rec(r.body)
         if r.name not in tuples:
             return n.Realize(r.name, r.types, r.memory, mins, extents, condition, body)
         for i in reversed(range(len(r.types))):

@@ -8,7 +8,7 @@ the fields from `p.buffer` around the rest. Only what is used is read. Behaviour
 from __future__ import annotations
 
 import itertools
-from typing import Sequence
+from collections.abc import Sequence
 
 from ..ir import build as b
 from ..ir import nodes as n

@@ -19,7 +19,7 @@ Limits: extents must be constant. Behaviour: Halide's VectorizeLoops.cpp.
 
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 from ..errors import CompileError
 from ..ir import build as b
@@ -47,7 +47,7 @@ class _Widen:
         self.scalar_lets: list[tuple[str, n.Expr]] = []
 
     def run(self) -> n.Stmt:
-        handlers: dict[type[n.Node], Callable[..., n.Node]] = {kind: self.binary for kind in v.BINARY}
+        handlers: dict[type[n.Node], Callable[..., n.Node]] = dict.fromkeys(v.BINARY, self.binary)
         handlers.update({
             n.Variable: self.variable, n.Cast: self.cast, n.Reinterpret: self.reinterpret, n.Select: self.select, n.Load: self.load,
             n.Ramp: self.ramp, n.Broadcast: self.broadcast, n.Shuffle: self.shuffle, n.VectorReduce: self.vector_reduce,
@@ -156,7 +156,8 @@ class _Widen:
             steps = v.broadcast(v.ramp(b.const(e.base.type, 0), stride, e.lanes), self.count)
             return v.binary(n.Add, v.tile(base, group, e.lanes), steps)
         steps = v.tile(v.ramp(b.i32(0), b.i32(1), e.lanes), 1, group)
-        scaled = v.binary(n.Mul, v.tile(self.up(e.stride, stride), group, e.lanes), v.cast(e.type.with_lanes(e.type.lanes() * self.count), v.broadcast(steps, self.count)))
+        wide = v.cast(e.type.with_lanes(e.type.lanes() * self.count), v.broadcast(steps, self.count))
+        scaled = v.binary(n.Mul, v.tile(self.up(e.stride, stride), group, e.lanes), wide)
         return v.binary(n.Add, v.tile(self.up(e.base, base), group, e.lanes), scaled)
 
     def broadcast(self, e: n.Broadcast, rec: Rec) -> n.Expr:

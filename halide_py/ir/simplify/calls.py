@@ -11,8 +11,8 @@ from ..build import as_const, as_int, const, is_false, is_true
 from ..traverse import mentions
 from . import linear
 from .fold import fold_cast
-from .simplify import Simplifier, handles
 from .ranges import UNKNOWN
+from .simplify import Simplifier, handles
 from .vectors import make_broadcast
 
 IMPURE = (n.CallType.Extern, n.CallType.Intrinsic)
@@ -250,11 +250,11 @@ def _shift(s: Simplifier, e: n.Call, args: tuple[n.Expr, ...]) -> n.Expr | None:
     amount = abs(amount)
     if not amount:
         return a
+    if amount == e.type.bits() - 1 and e.type.is_int():  # the factor has no place in the type
+        value = as_int(a)
+        return None if value is None else const(e.type, value << amount if left else value >> amount)
     if left:
         return s.expr(n.Mul(a, const(e.type, 1 << amount)))
-    if amount == e.type.bits() - 1 and e.type.is_int():  # the divisor has no place in the type
-        value = as_int(a)
-        return None if value is None else const(e.type, value >> amount)
     return s.expr(n.Div(a, const(e.type, 1 << amount)))
 
 

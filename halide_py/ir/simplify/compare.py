@@ -71,8 +71,6 @@ def extremum(s: Simplifier, e: Any) -> n.Expr:
         operands = _absorb(kind, operands)
     if len(operands) == 1:
         return operands[0]
-    if all(type(x) is n.Broadcast and x.lanes == operands[0].lanes for x in operands):  # type: ignore[attr-defined]
-        return n.Broadcast(s.expr(chain(kind, [x.value for x in operands])), operands[0].lanes)  # type: ignore[attr-defined]
     if t.overflow_is_undefined():
         return _linear_extremum(s, kind, t, operands)
     return finish(s, kind, _by_ranges(s, kind, operands))
@@ -93,6 +91,9 @@ def float_extremum(s: Simplifier, e: Any) -> n.Expr:
 
 def finish(s: Simplifier, kind: Any, operands: list[n.Expr]) -> n.Expr:
     """The chain, after the rules for two operands."""
+    first = operands[0]
+    if type(first) is n.Broadcast and all(type(x) is n.Broadcast and x.lanes == first.lanes for x in operands):
+        return n.Broadcast(s.expr(chain(kind, [x.value for x in operands])), first.lanes)  # type: ignore[attr-defined]
     if len(operands) != 2:
         return chain(kind, operands)  # type: ignore[no-any-return]
     a, b = operands
@@ -296,9 +297,11 @@ def _linear_comparison(s: Simplifier, kind: Any, t: Type, a: n.Expr, b: n.Expr) 
     if not t.can_represent_value(k) or not t.can_represent_value(-k):
         return kind(a, b)  # type: ignore[no-any-return]
     if not left:
-        return kind(const(t, -k), combine(s, t, right, 0)) if equality else n.LT(const(t, -k), combine(s, t, right, 0))
+        rhs = combine(s, t, right, 0)
+        out = kind(const(t, -k), rhs) if equality else n.LT(const(t, -k), rhs)
+        return s.expr(out) if linear.gather(rhs)[1] else out  # its terms had something in common that left a constant
     lhs = combine(s, t, left, 0)
-    if linear.gather(lhs)[1]:  # its terms had something in common that left a constant
+    if linear.gather(lhs)[1]:
         return s.expr(kind(lhs, combine(s, t, right, k)) if equality else n.LT(lhs, combine(s, t, right, k)))
     if equality:
         return kind(lhs, combine(s, t, right, k))  # type: ignore[no-any-return]

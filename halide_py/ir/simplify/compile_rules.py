@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from .. import nodes as n
@@ -37,7 +37,7 @@ def apply_rules(s: Simplifier, e: n.Expr) -> n.Expr:
     return e if out is None else s.expr(out)
 
 
-@lru_cache(maxsize=None)
+@cache
 def compiled(kind: type[n.Node]) -> Compiled:
     """The function of all rules whose root is `kind`."""
     return compile_table(kind, [r for r in RULES if r.left.kind is kind])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .patterns import Rule, c0, c1, fold, is_power, minus_zero, plus_zero, fits, x, y
+from .patterns import Rule, c0, c1, fits, fold, is_power, minus_zero, plus_zero, x, y
 
 ARITHMETIC = [
     Rule(x + c0, x, minus_zero(c0), "float"),

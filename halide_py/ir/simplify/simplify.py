@@ -15,7 +15,7 @@ from .. import nodes as n
 from ..build import as_int
 from . import linear
 from .prover import lower_limit
-from .ranges import Range, UNKNOWN, intersect, range_of
+from .ranges import UNKNOWN, Range, intersect, range_of
 
 if TYPE_CHECKING:
     from ..interval import Interval

@@ -261,8 +261,7 @@ def _provide(s: Simplifier, one: n.Provide) -> n.Stmt:
     predicate = s.expr(one.predicate)
     if is_false(predicate):
         return NOTHING
-    out = one.map_children(s.expr)
-    return out  # type: ignore[no-any-return]
+    return one.map_children(s.expr)  # type: ignore[no-any-return]
 
 
 def _realize(s: Simplifier, one: n.Realize) -> n.Stmt:
@@ -338,10 +337,10 @@ def _without_lets(root: n.Node, dead: dict[str, list[n.Expr]]) -> Any:
             while (type(inner) is n.LetStmt or type(inner) is n.Let) and inner not in memo:
                 chain.append(inner)
                 inner = inner.body
-            new = memo[inner] if inner in memo else inner.map_children(rec) if inner.mask & want else inner
+            new = memo[inner] if inner in memo else inner.map_children(rec) if inner.mask & want else inner  # noqa: F821 (deleted below, on purpose)
             for let in reversed(chain):
                 if let.name not in dead:
-                    value = rec(let.value)
+                    value = rec(let.value)  # noqa: F821 (deleted below, on purpose)
                     new = let if new is let.body and value is let.value else type(let)(let.name, value, new)
                 memo[let] = new
             memo[one] = new
@@ -350,4 +349,4 @@ def _without_lets(root: n.Node, dead: dict[str, list[n.Expr]]) -> Any:
     try:
         return rec(root)
     finally:
-        del rec
+        del rec  # noqa: F821
