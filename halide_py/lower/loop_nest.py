@@ -40,11 +40,13 @@ class Loop:
 
 @dataclass(frozen=True)
 class Container:
-    """A let (`name` set) or a guard between the loops; `depth` is the number of loops around it."""
+    """A let (`name` set) or a guard between the loops; `depth` is the number of loops around it. `range` is the value as intervals
+    should see it: limited by the guards inside."""
 
     name: str
     value: n.Expr
     depth: int
+    range: n.Expr
 
     def wrap(self, body: n.Stmt) -> n.Stmt:
         """`body` inside the let or the guard."""
@@ -72,7 +74,6 @@ class StageNest:
     provide: n.Provide
     variables: dict[str, n.Expr]
     base_variables: tuple[str, ...]
-    guarded: set[str] = field(default_factory=set)
     covers: dict[str, bool] = field(default_factory=dict)
     fused: dict[str, Fused] = field(default_factory=dict)
 
@@ -121,7 +122,7 @@ class StageNest:
         whole = self.fused.get(c.name)
         if whole is not None and (depth == 0 or whole.loop in scope):
             return Interval(bounds_of_expr(whole.min, scope).min, bounds_of_expr(whole.max, scope).max)
-        return bounds_of_expr(c.value, scope)
+        return bounds_of_expr(c.range, scope)
 
     def region(self, depth: int) -> dict[str, Interval]:
         """The interval each variable covers inside loop number `depth - 1` and the containers just inside it."""
@@ -129,8 +130,6 @@ class StageNest:
         out: dict[str, Interval] = {}
         for v, value in self.variables.items():
             interval = bounds_of_expr(value, scope)
-            if v in self.guarded and interval.max is not None:
-                interval = Interval(interval.min, b.min_(interval.max, var(self.prefix + v + ".loop_max")))
             out[v] = Interval(interval.min and simplify(interval.min), interval.max and simplify(interval.max))
         return out
 
@@ -193,20 +192,26 @@ class _Builder:
         self.guards: list[n.Expr] = []
         self.values: dict[str, n.Expr] = {}
         self.ancestors: dict[str, set[str]] = {}
-        self.guarded: set[str] = set()
+        self.ranges: dict[str, n.Expr] = {}  # values and lets as intervals should see them: limited by guards
         self.covers: dict[str, bool] = {}
         self.fused: dict[str, Fused] = {}
 
     def base(self, v: str) -> None:
         p = self.prefix + v
         self.bounds[v] = var(p + ".loop_min"), var(p + ".loop_max"), var(p + ".loop_extent")
-        self.values[v] = var(p)
+        self.values[v] = self.ranges[v] = var(p)
         self.ancestors[v] = {v}
 
-    def replace(self, values: dict[str, n.Expr]) -> None:
-        self.values = {k: substitute(values, e) for k, e in self.values.items()}
-        self.lets = [(k, substitute(values, e)) for k, e in self.lets]
-        self.guards = [substitute(values, e) for e in self.guards]
+    def replace(self, name: str, value: n.Expr, limited: n.Expr) -> None:
+        """Express a loop variable by later ones; `limited` is its value as intervals should see it."""
+        self.values = {k: substitute({name: value}, e) for k, e in self.values.items()}
+        self.ranges = {k: substitute({name: limited}, e) for k, e in self.ranges.items()}
+        self.lets = [(k, substitute({name: value}, e)) for k, e in self.lets]
+        self.guards = [substitute({name: value}, e) for e in self.guards]
+
+    def let(self, name: str, value: n.Expr) -> None:
+        self.lets.append((name, value))
+        self.ranges[name] = value
 
     def split(self, s: Split, tail: TailStrategy) -> None:
         p, factor = self.prefix, s.factor
@@ -217,14 +222,15 @@ class _Builder:
         old_min, old_max, old_extent = self.bounds[s.old]
         outer, inner, base_name = var(p + s.outer), var(p + s.inner), f"{p}{s.inner}.base"
         base = b.add(b.mul(outer, factor), old_min)
+        value = limited = b.add(var(base_name), inner)
         guard: n.Expr | None = None
         known = self.multiple.get(s.old)
         ancestors = self.ancestors[s.old]
         exact = size == 1 or (known is not None and size is not None and known % size == 0)
         if not exact:
             if tail in (TailStrategy.GuardWithIf, TailStrategy.Predicate):
-                guard = b.likely(n.LE(b.add(var(base_name), inner), old_max))
-                self.guarded |= ancestors
+                guard = b.likely(n.LE(value, old_max))
+                limited = intrinsic("unsafe_promise_clamped", INT32, value, value, old_max)
             elif tail is TailStrategy.ShiftInwards:
                 mark = n.Call(INT32, "likely_if_innermost", (base,), n.CallType.PureIntrinsic)
                 base = n.Min(mark, b.add(old_max, b.sub(b.i32(1), factor)))
@@ -234,8 +240,8 @@ class _Builder:
             else:
                 raise CompileError(f"In schedule for {self.where}: tail strategy {tail.name} of the split of {s.old} is not supported yet; "
                                    "use GuardWithIf, RoundUp or ShiftInwards")
-        self.replace({p + s.old: b.add(var(base_name), inner)})
-        self.lets.append((base_name, base))
+        self.replace(p + s.old, value, limited)
+        self.let(base_name, base)
         if guard is not None:
             self.guards.append(guard)
         if exact and known is not None and size:
@@ -255,7 +261,7 @@ class _Builder:
         (inner_min, inner_max, inner_extent), (outer_min, outer_max, outer_extent) = self.bounds[s.inner], self.bounds[s.outer]
         for v, value, low, high in ((s.inner, b.add(b.mod(fused, inner_extent), inner_min), inner_min, inner_max),
                                     (s.outer, b.add(b.div(fused, inner_extent), outer_min), outer_min, outer_max)):
-            self.lets.append((p + v, intrinsic("unsafe_promise_clamped", INT32, value, low, high)))
+            self.let(p + v, intrinsic("unsafe_promise_clamped", INT32, value, low, high))
             self.fused[p + v] = Fused(p + s.old, low, high)
         total = b.mul(inner_extent, outer_extent)
         self.bounds[s.old] = b.i32(0), b.sub(total, b.i32(1)), total
@@ -264,7 +270,8 @@ class _Builder:
             self.multiple[s.old] = self.multiple.get(s.inner, 1) * self.multiple.get(s.outer, 1)
 
     def rename(self, s: Split) -> None:
-        self.replace({self.prefix + s.old: var(self.prefix + s.outer)})
+        new = var(self.prefix + s.outer)
+        self.replace(self.prefix + s.old, new, new)
         self.bounds[s.outer], self.ancestors[s.outer] = self.bounds[s.old], self.ancestors[s.old]
         if s.old in self.multiple:
             self.multiple[s.outer] = self.multiple.pop(s.old)
@@ -305,17 +312,18 @@ def build_nest(f: Function, index: int) -> StageNest:
     if not b.is_true(predicate):
         guards.append(b.likely(predicate))
     provide = n.Provide(f.name, tuple(substitute_vars(values, v) for v in d.values), tuple(substitute_vars(values, a) for a in d.args), b.TRUE)
-    containers = _place([*((name, e) for name, e in reversed(builder.lets)), *(("", g) for g in guards)], [loop.name for loop in loops])
-    return StageNest(f, index, d, loops, containers, provide, values, base, builder.guarded, builder.covers, builder.fused)
+    items = [*((name, e, builder.ranges[name]) for name, e in reversed(builder.lets)), *(("", g, g) for g in guards)]
+    containers = _place(items, [loop.name for loop in loops])
+    return StageNest(f, index, d, loops, containers, provide, {v: builder.ranges[v] for v in values}, base, builder.covers, builder.fused)
 
 
-def _place(items: list[tuple[str, n.Expr]], loops: list[str]) -> list[Container]:
+def _place(items: list[tuple[str, n.Expr, n.Expr]], loops: list[str]) -> list[Container]:
     """Each let and guard as far out as the loops and lets it uses allow; lets before guards at one depth."""
     depth_of = {name: i + 1 for i, name in enumerate(loops)}
     out: list[Container] = []
-    for name, value in items:
+    for name, value, limited in items:
         depth = max((depth_of.get(v, 0) for v in free_variables(value)), default=0)
-        out.append(Container(name, value, depth))
+        out.append(Container(name, value, depth, limited))
         if name:
             depth_of[name] = depth
     return [c for c in out if c.name] + [c for c in out if not c.name]
