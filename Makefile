@@ -46,7 +46,7 @@ test-all: lint types layers
 	HL_TEST_ALL=1 $(PY) -m pytest -n $(JOBS) -q
 
 bench: $(VENV)/installed
-	$(PY) benchmarks/run.py
+	$(PY) benchmarks/against_halide.py
 
 clean:
 	rm -rf $(VENV) .cache build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis demo_output

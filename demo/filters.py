@@ -67,14 +67,16 @@ def numpy_blur(photo: Array) -> Array:
     """The same blur on (3, height, width) in NumPy."""
     p = np.pad(photo, ((0, 0), (1, 1), (1, 1)), mode="edge").astype(np.uint16)
     rows = p[:, :, :-2] + p[:, :, 1:-1] + p[:, :, 2:]
-    return ((rows[:, :-2] + rows[:, 1:-1] + rows[:, 2:]) // 9).astype(np.uint8)
+    result: Array = ((rows[:, :-2] + rows[:, 1:-1] + rows[:, 2:]) // 9).astype(np.uint8)
+    return result
 
 
 def scipy_blur(photo: Array) -> Array:
     """The same blur in SciPy."""
     box = np.ones(3, np.uint16)
     rows = ndimage.correlate1d(photo.astype(np.uint16), box, axis=2, mode="nearest")
-    return (ndimage.correlate1d(rows, box, axis=1, mode="nearest") // 9).astype(np.uint8)
+    result: Array = (ndimage.correlate1d(rows, box, axis=1, mode="nearest") // 9).astype(np.uint8)
+    return result
 
 
 def numpy_unsharp(photo: Array) -> Array:
@@ -85,7 +87,8 @@ def numpy_unsharp(photo: Array) -> Array:
     p = np.pad(gray, 3, mode="edge")
     columns = sum(weights[i] * p[i:i + h] for i in range(7))
     soft = sum(weights[i] * columns[:, i:i + w] for i in range(7))
-    return np.clip((2 * gray - soft) / gray * photo, 0, 1).astype(np.float32)
+    result: Array = np.clip((2 * gray - soft) / gray * photo, 0, 1).astype(np.float32)
+    return result
 
 
 def scipy_unsharp(photo: Array) -> Array:
@@ -94,7 +97,8 @@ def scipy_unsharp(photo: Array) -> Array:
     gray = np.float32(GRAY[0]) * photo[0] + np.float32(GRAY[1]) * photo[1] + np.float32(GRAY[2]) * photo[2]
     columns = ndimage.correlate1d(gray, weights, axis=0, mode="nearest")
     soft = ndimage.correlate1d(columns, weights, axis=1, mode="nearest")
-    return np.clip((2 * gray - soft) / gray * photo, 0, 1).astype(np.float32)
+    result: Array = np.clip((2 * gray - soft) / gray * photo, 0, 1).astype(np.float32)
+    return result
 
 
 FILTERS: dict[str, tuple[Callable[..., Any], Callable[[Array], Array], Callable[[Array], Array]]] = {

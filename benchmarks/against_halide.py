@@ -33,17 +33,18 @@ class Server:
     """A worker that runs when told to."""
 
     def __init__(self, module: str, what: str, work: str, threads: int) -> None:
+        self.name = f"{module} {what} {work}"
         command, env = [sys.executable, str(WORKER), module, what, work], environment(HL_NUM_THREADS=str(threads))
         self.process = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         if self.answer() != "ready":
-            raise SystemExit(f"{module} {work} did not start")
+            raise SystemExit(f"{self.name} did not start")
 
     def answer(self) -> Any:
         """The next line it prints."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            raise SystemExit(f"{' '.join(map(str, self.process.args))} ended early")
+            raise SystemExit(f"{self.name} ended early")
         return json.loads(line)
 
     def best(self, seconds: float) -> float:
