@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import struct
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -32,7 +33,7 @@ def _print(user_context: Any, message: Any) -> None:
 def runtime() -> Any:
     """The runtime library, loaded once with its symbols visible to pipelines. Raises InternalError when it was not built."""
     if not os.path.exists(SHARED_RUNTIME):
-        raise InternalError("The C runtime of halide_py is missing; build it with `pip install -e .` or `python setup.py build_runtime --inplace`")
+        raise InternalError("The C runtime of halide_py is missing: build it with `python setup.py build_runtime --inplace`, or install the package")
     library = ffi.dlopen(SHARED_RUNTIME, ffi.RTLD_NOW | ffi.RTLD_GLOBAL)
     library.halide_set_custom_print(_print)
     atexit.register(library.halide_set_custom_print, ffi.NULL)  # no callback into an interpreter that is gone
@@ -54,17 +55,26 @@ def get_num_threads() -> int:
     return int(runtime().halide_get_num_threads())
 
 
+_BUFFER, _DIMENSIONS, _BYTES, _ADDRESS = (ffi.typeof(t) for t in ("halide_buffer_t *", "halide_dimension_t[]", "uint8_t[]", "uintptr_t"))
+_HEAD = struct.Struct("=QQQQBBHi")  # device, device_interface, host, flags, type, dimensions
+_DIMENSION = struct.Struct("=iiiI")
+_DIMENSIONS_OF = [struct.Struct("=" + "iiiI" * d) for d in range(9)]
+
+
 class RawBuffer:
     """A `halide_buffer_t` on memory that `owner` keeps alive; dimensions innermost first, strides in elements. Host 0: a bounds query."""
 
     __slots__ = ("c", "dims", "owner", "writable")
 
     def __init__(self, t: Type, shape: Sequence[tuple[int, int, int]], host: int, owner: Any, writable: bool = True) -> None:
-        self.c = c = ffi.new("halide_buffer_t *")
-        self.dims = ffi.new("halide_dimension_t[]", [(low, extent, stride, 0) for low, extent, stride in shape] or 1)
-        c.type = (int(t.code()), t.bits(), 1)
-        c.dimensions, c.dim = len(shape), self.dims
-        c.host = ffi.cast("uint8_t *", host)
+        count = len(shape)
+        self.c = c = ffi.new(_BUFFER)
+        self.dims = ffi.new(_DIMENSIONS, count or 1)
+        _HEAD.pack_into(ffi.buffer(c), 0, 0, 0, host, 0, t.code().value, t.bits(), 1, count)
+        if count:
+            pack = _DIMENSIONS_OF[count] if count < len(_DIMENSIONS_OF) else struct.Struct("=" + "iiiI" * count)
+            pack.pack_into(ffi.buffer(self.dims), 0, *[v for low, extent, stride in shape for v in (low, extent, stride, 0)])
+        c.dim = self.dims
         self.owner, self.writable = owner, writable
 
     @staticmethod
@@ -81,41 +91,77 @@ class RawBuffer:
 
     def shape(self) -> list[tuple[int, int, int]]:
         """(min, extent, stride) of each dimension as it is now; a bounds query changes it."""
-        return [(d.min, d.extent, d.stride) for d in self.dims[0:self.c.dimensions]]
+        count = self.c.dimensions
+        return [d[:3] for d in _DIMENSION.iter_unpack(ffi.buffer(self.dims, 16 * count))] if count else []
+
+    def is_query(self) -> bool:
+        """Whether it has no memory."""
+        return not self.c.host
 
 
 def address_of(array: np.ndarray[Any, Any]) -> int:
     """The address of an array's first element, also for arrays that may not be written."""
+    if array.flags.c_contiguous and not array.dtype.hasobject:
+        return int(ffi.cast(_ADDRESS, ffi.from_buffer(_BYTES, array)))
     return int(array.__array_interface__["data"][0])
+
+
+class ArraySlot:
+    """A C view that is used again for arrays of the same shape, strides and type: only the address changes."""
+
+    __slots__ = ("raw", "_dtype", "_shape", "_strides")
+
+    def __init__(self) -> None:
+        self.raw: RawBuffer | None = None
+
+    def take(self, array: np.ndarray[Any, Any]) -> RawBuffer | None:
+        """The view, moved to a C-contiguous array like the last one; None for any other array."""
+        raw = self.raw
+        if raw is None or array.dtype is not self._dtype or array.shape != self._shape or array.strides != self._strides:
+            return None
+        flags = array.flags
+        if not flags.c_contiguous:
+            return None
+        raw.c.host = ffi.from_buffer(_BYTES, array)
+        raw.writable = flags.writeable
+        return raw
+
+    def fill(self, t: Type, array: np.ndarray[Any, Any]) -> RawBuffer:
+        """A new view of an array, kept for the next like it. It does not keep the array alive."""
+        raw = RawBuffer.of_array(t, array)
+        raw.owner = None
+        self.raw, self._dtype, self._shape, self._strides = raw, array.dtype, array.shape, array.strides
+        return raw
 
 
 _SCALARS = {"f32": "float *", "f64": "double *", "f16": "uint16_t *", "handle": "uint64_t *"}
 
 
 class ScalarCell:
-    """A C variable of type `t`; its address goes into an argument block, `set` gives it a value."""
+    """A C variable of type `t`; its address goes into an argument block. `c[0]` may be set to Python numbers of class `kind` at once."""
 
-    __slots__ = ("c", "_half")
+    __slots__ = ("c", "kind")
 
     def __init__(self, t: Type) -> None:
-        kind = "handle" if t.is_handle() else f"f{t.bits()}" if t.is_float() else ""
-        self.c = ffi.new(_SCALARS[kind] if kind else f"{'int' if t.is_int() else 'uint'}{t.bytes() * 8}_t *")
-        self._half = kind == "f16"
+        special = "handle" if t.is_handle() else f"f{t.bits()}" if t.is_float() else ""
+        self.c = ffi.new(_SCALARS[special] if special else f"{'int' if t.is_int() else 'uint'}{t.bytes() * 8}_t *")
+        self.kind = None if special == "f16" else float if t.is_float() else bool if t.is_bool() else int
 
     def set(self, value: int | float | bool) -> None:
         """The value for the next call. Raises OverflowError for one that does not fit."""
-        self.c[0] = int(np.float16(value).view(np.uint16)) if self._half else value
+        self.c[0] = int(np.float16(value).view(np.uint16)) if self.kind is None else value
 
 
 class ArgumentBlock:
     """What a pipeline's entry takes: addresses of scalars and buffers. One call at a time may use it."""
 
-    __slots__ = ("c", "cells")
+    __slots__ = ("c", "cells", "slots")
 
     def __init__(self, scalars: Sequence[Type | None]) -> None:
         """One place an argument: the Type of a scalar, None for a buffer."""
         self.c = ffi.new("void *[]", max(len(scalars), 1))
         self.cells = [None if t is None else ScalarCell(t) for t in scalars]
+        self.slots = [ArraySlot() if t is None else None for t in scalars]
         for i, cell in enumerate(self.cells):
             if cell is not None:
                 self.c[i] = cell.c

@@ -16,7 +16,6 @@ from typing import Any
 
 from ..ir import nodes as n
 from ..ir.function import Function, ReductionDomain
-from ..ir.intrinsics import ExternFunction
 from ..ir.module import LoweredArgument
 from ..ir.parameter import Parameter
 from ..ir.target import Target
@@ -30,7 +29,7 @@ _COMPILER = ("ir", "lower", "codegen_c", "driver", "_runtime")
 _IGNORED = {"where", "estimates", "min_estimate", "extent_estimate", "estimate", "gradient", "frozen", "extra"}  # what does not reach the code
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def own_version() -> str:
     """What our own compiler is: name, size and time of each of its files."""
     h = blake2b(digest_size=16)

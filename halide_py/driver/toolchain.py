@@ -148,7 +148,7 @@ def _with_inner_programs(t: Toolchain) -> Toolchain:
     return direct
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _toolchain(command: tuple[str, ...], arch: tuple[str, ...]) -> Toolchain:
     program = shutil.which(command[0]) or command[0]
     stat = os.stat(program)

@@ -105,7 +105,7 @@ class Buffer(BufferViews):
 
     @staticmethod
     def of_shape(t: Type, shape: Shape, name: str = "") -> Buffer:
-        """Fresh memory of zeros in a given shape: (min, extent, stride) of each dimension."""
+        """Fresh memory in a given shape: (min, extent, stride) of each dimension. Its elements are not initialised."""
         return Buffer.of_storage(Storage(allocate_shape(t, shape), t, [low for low, _, _ in shape], name))
 
     # -- what pipelines use

@@ -122,16 +122,18 @@ class BufferViews:
             s.raw = None
 
     def transpose(self, *args: Any, **kwargs: Any) -> None:
-        """Swap two dimensions: `transpose(0, 1)`; or order the first ones: `transpose([2, 0, 1])` makes dimension 2 the first."""
+        """Swap two dimensions: `transpose(0, 1)`; or move them: `transpose([2, 0, 1])` makes dimension 0 number 2, 1 number 0 and 2 number 1."""
         values, array, mins = [*args, *kwargs.values()], self.array, self.storage.mins
         order = list(range(array.ndim))
         if len(values) == 1:
-            if sorted(values[0]) != list(range(len(values[0]))) or len(values[0]) > array.ndim:
-                raise ValueError(f"transpose({list(values[0])}) of Buffer {self.name()}: not an order of its {array.ndim} dimensions")
-            order[:len(values[0])] = [int(d) for d in values[0]]
+            places = [int(d) for d in values[0]]
+            if sorted(places) != order[:len(places)] or len(places) > array.ndim:
+                raise ValueError(f"transpose({places}) of Buffer {self.name()} does not name each of the first {len(places)} dimensions once")
+            for d, place in enumerate(places):
+                order[place] = d
         else:
-            a, b = (self._known("transpose", d) for d in values)
-            order[a], order[b] = order[b], order[a]
+            first, second = (self._known("transpose", d) for d in values)
+            order[first], order[second] = order[second], order[first]
         self.storage.replace(array.transpose(order), [mins[d] for d in order])
 
     # -- views
@@ -203,6 +205,8 @@ class BufferViews:
             shape = s.shape()
             s.query = False
             s.replace(allocate_shape(s.type, shape), [low for low, _, _ in shape])
+            assert s.array is not None
+            s.array.fill(0)
 
     def deallocate(self) -> None:
         """Let go of the memory; the shape stays, as that of a bounds query."""

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..driver.abi import ArgumentBlock, RawBuffer
-from ..errors import CompileError, PipelineError
-from ..ir.function import Function
-from ..ir.module import ArgumentKind, LoweredArgument
+from ..driver.abi import RawBuffer
+from ..errors import CompileError
+from ..ir.module import LoweredArgument
+from ..ir.types import Type
 from .buffer import Buffer
 from .program import Program
-from .storage import TYPE_OF, wrap
+from .storage import Array, wrap
 
 
 class Callable:
@@ -24,45 +24,56 @@ class Callable:
     Raises CompileError for wrong counts, names or kinds of arguments, PipelineError when the pipeline's checks fail.
     """
 
-    def __init__(self, program: Program, inputs: Sequence[LoweredArgument], outputs: Sequence[Function]) -> None:
-        self._program = program
+    def __init__(self, program: Program, inputs: Sequence[LoweredArgument]) -> None:
         self._compiled = program.compiled
         args = self._compiled.args
         first = program.first_output
-        self._places = [*range(len(inputs)), *range(first, len(args))]  # between them are embedded buffers
-        self._args = [args[i] for i in self._places]
-        self._embedded = [args[i].param for i in range(len(inputs), first)]
-        self._names = [a.name.partition("$")[0] if a.kind is ArgumentKind.OutputBuffer else a.name for a in self._args]
+        places = [*range(len(inputs)), *range(first, len(args))]  # between them are the Buffers that expressions use directly
+        self._places = [(i, args[i], i >= first) for i in places]
+        self._embedded = [(i, p) for i, p in program.buffers if i >= len(inputs)]
+        self._names = [args[i].name.partition("$")[0] if i >= first else args[i].name for i in places]
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         if kwargs or len(args) != len(self._places):
             args = self._by_name(args, kwargs)
         compiled = self._compiled
         block = compiled.block()
+        c, cells, slots = block.c, block.cells, block.slots
+        keep = []
         try:
-            keep = [self._bind(block, i, a, value) for i, a, value in zip(self._places, self._args, args)]
-            for i, p in enumerate(self._embedded, len(self._places) - len(self._program.output_args)):
-                if p is None or p.buffer is None:
-                    raise PipelineError(f"Error in pipeline {compiled.name}: an embedded buffer is gone")
-                block.c[i] = p.buffer.raw.c
-            code = compiled.entry(block.c)
-            del keep
+            for (i, a, is_output), value in zip(self._places, args):
+                cell = cells[i]
+                if cell is not None:
+                    if type(value) is cell.kind:
+                        cell.c[0] = value
+                    else:
+                        cell.set(_scalar(a, value))
+                    continue
+                if type(value) is np.ndarray:
+                    raw = slots[i].take(value) or slots[i].fill(*_checked(a, value))
+                elif isinstance(value, Buffer):
+                    raw = value.storage.raw or value.raw
+                else:
+                    raw = RawBuffer.of_array(*_checked(a, value))
+                    keep.append(raw)
+                if is_output and not raw.writable:
+                    raise CompileError(f"Output buffer {a.name} is on read-only memory")
+                c[i] = raw.c
+            for i, p in self._embedded:
+                c[i] = p.buffer.raw.c
+            code = compiled.entry(c)
+        except OverflowError:
+            raise CompileError(self._too_large(args)) from None
         finally:
             compiled.release(block)
         if code:
             compiled.fail(code)
 
-    def _bind(self, block: ArgumentBlock, i: int, a: LoweredArgument, value: Any) -> RawBuffer | None:
-        """Put one argument into the block; gives what must live during the call."""
-        cell = block.cells[i]
-        if cell is not None:
-            cell.set(_scalar(a, value))
-            return None
-        raw = _raw(a, value)
-        if a.kind is ArgumentKind.OutputBuffer and not raw.writable:
-            raise CompileError(f"Output buffer {a.name} is on read-only memory")
-        block.c[i] = raw.c
-        return raw
+    def _too_large(self, args: Sequence[Any]) -> str:
+        """Which scalar its C type cannot hold."""
+        bad = [f"{name}: {value} does not fit {a.type}" for name, (_, a, _), value in zip(self._names, self._places, args)
+               if isinstance(value, int) and not a.is_buffer() and not a.type.can_represent_value(value)]
+        return f"Argument {'; '.join(bad)}"
 
     def _by_name(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All values in order, from positional and keyword ones."""
@@ -87,37 +98,24 @@ class Callable:
         return f"<halide.Callable {self._compiled.name}({', '.join(self._names)})>"
 
 
-def _raw(a: LoweredArgument, value: Any) -> RawBuffer:
-    """The C view of a buffer argument."""
-    if isinstance(value, Buffer):
-        return value.storage.raw or value.raw
-    if type(value) is np.ndarray and value.flags.aligned:
-        t = TYPE_OF.get(value.dtype)
-        if t is not None and not any(s % value.itemsize for s in value.strides):
-            return RawBuffer.of_array(t, value)
+def _checked(a: LoweredArgument, value: Any) -> tuple[Type, Array]:
+    """An array and the Type of its elements."""
     try:
         array, t = wrap(value)
     except TypeError:
         raise CompileError(f"Argument {a.name}: object of type {type(value).__name__!r} is not an instance of 'buffer'") from None
-    return RawBuffer.of_array(t, array)
+    return t, array
 
 
 def _scalar(a: LoweredArgument, value: Any) -> Any:
-    """A number for a scalar argument."""
+    """A number for a scalar argument. Raises CompileError for what is none, or does not fit."""
     number = value.item() if isinstance(value, np.generic) else value
     t = a.type
-    if t.is_handle():
-        fits = isinstance(number, int)
-    elif not isinstance(number, (bool, int, float)):
+    if not isinstance(number, (bool, int, float)):
         raise CompileError(f"Argument {a.name}: object of type {type(value).__name__!r} is not an instance of a number, but {t} is needed")
-    elif t.is_float():
+    if t.is_float():
         return float(number)
-    elif t.is_bool():
-        fits = number in (0, 1)
-    else:
-        fits = not isinstance(number, float) and t.can_represent_value(int(number))
-    if not fits:
+    fits = isinstance(number, int) if t.is_handle() else number in (0, 1) if t.is_bool() else t.can_represent_value(number)
+    if not fits or isinstance(number, float):
         raise CompileError(f"Argument {a.name}: {number} is not an instance of {t}, or does not fit it")
     return number
-
-

@@ -7,6 +7,7 @@ directive, a constraint) the pipeline's fingerprint decides whether it must be c
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -80,8 +81,8 @@ class Pipeline(CompileTo):
 
     @property
     def name(self) -> str:
-        """The name of the compiled pipeline: its first output's."""
-        return self.functions[0].name
+        """The name of the compiled pipeline: its first output's, without the number that makes it unique."""
+        return self.functions[0].name.partition("$")[0]
 
     def add_requirement(self, condition: Any, *message: Any) -> None:
         """A condition on parameters that is checked before each run; if it does not hold, the run fails with the message, whose Exprs are printed.
@@ -152,7 +153,7 @@ class Pipeline(CompileTo):
         target = jit_target(get_jit_target_from_environment() if target.has_unknowns() else target)
         for f in functions:
             f.frozen = True
-        return Callable(Program(functions, args, self.name, target, self.requirements), args[:len(arguments)], functions)
+        return Callable(Program(functions, args, self.name, target, self.requirements), args[:len(arguments)])
 
     # -- running
 
@@ -211,8 +212,8 @@ class Pipeline(CompileTo):
         program.infer_input_bounds(raws)
 
     def print_loop_nest(self) -> None:
-        """Print the loops as scheduled: which run in which order, where each Func is stored and computed."""
-        print(loop_nest_text(self._outputs("print_loop_nest")), end="")
+        """Print the loops as scheduled, to standard error: which run in which order, where each Func is stored and computed."""
+        sys.stderr.write(loop_nest_text(self._outputs("print_loop_nest")))
 
     def __repr__(self) -> str:
         if not self.functions:

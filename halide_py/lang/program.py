@@ -16,7 +16,8 @@ from ..ir.module import LoweredArgument
 from ..ir.parameter import Parameter
 from ..ir.target import Target
 from .buffer import Buffer
-from .storage import Shape, Storage, allocate_shape
+from .schedule_warnings import warn_about_schedules
+from .storage import Shape
 
 _MOST_QUERIES = 16
 
@@ -26,6 +27,7 @@ class Program:
 
     def __init__(self, outputs: Sequence[Function], args: Sequence[LoweredArgument], name: str, target: Target,
                  requirements: Sequence[Requirement]) -> None:
+        warn_about_schedules(outputs)
         self.compiled: CompiledPipeline = compile_pipeline(outputs, args, name, target, requirements)
         self.edits = -1  # number of edits when this was last known to be up to date
         inputs: list[tuple[int, Parameter]] = [(i, a.param) for i, a in enumerate(args) if a.param is not None]
@@ -46,10 +48,13 @@ class Program:
                     raise unset(p)
                 c[i] = (b.storage.raw or b.raw).c
             for i, p in self.scalars:
-                cell = block.cells[i]
-                if p.value is None:
+                value, cell = p.value, block.cells[i]
+                if value is None:
                     raise unset(p)
-                cell.set(p.value)  # type: ignore[union-attr]
+                if type(value) is cell.kind:  # type: ignore[union-attr]
+                    cell.c[0] = value  # type: ignore[union-attr]
+                else:
+                    cell.set(value)  # type: ignore[union-attr]
             i = self.first_output
             for b in buffers:
                 raw = b.storage.raw or b.raw
@@ -97,15 +102,14 @@ class Program:
             shapes = [q.shape() for q in queries]
             if not sizes or shapes == before or all(_covers(s, wanted) and _plain(s, wanted) for s in shapes):
                 break
-        arrays = [allocate_shape(a.type, shape) for a, shape in zip(self.output_args, shapes)]
-        full = [Buffer.of_storage(Storage(array, a.type, [low for low, _, _ in shape])) for a, array, shape in zip(self.output_args, arrays, shapes)]
+        full = [Buffer.of_shape(a.type, shape) for a, shape in zip(self.output_args, shapes)]
         self.realize_into(full)
         return [b if _plain(s, wanted) else b.cropped([(low, extent) for low, extent in wanted]) for b, s in zip(full, shapes)]
 
     def infer_input_bounds(self, outputs: Sequence[RawBuffer]) -> None:
-        """Ask for the shapes of the ImageParams without data until the answer is stable, then give them Buffers of zeros."""
+        """Ask for the shapes of the ImageParams without data until the answer is stable, then give them Buffers of zeros. `outputs` may be queries too."""
         unset_buffers = {p: RawBuffer.query(p.type, [(0, 0)] * p.dimensions) for _, p in self.buffers if p.buffer is None}
-        queries = [raw for raw in (*unset_buffers.values(), *outputs) if int_host(raw) == 0]
+        queries = [raw for raw in (*unset_buffers.values(), *outputs) if raw.is_query()]
         before: list[Shape] = []
         for _ in range(_MOST_QUERIES):
             if not queries:
@@ -120,11 +124,7 @@ class Program:
                                 f"after {_MOST_QUERIES} iterations; are the constraints on the buffers' shapes contradictory?")
         for p, raw in unset_buffers.items():
             p.buffer = Buffer.of_shape(p.type, raw.shape(), p.name)
-
-
-def int_host(raw: RawBuffer) -> int:
-    """The address of a buffer's data, 0 for a bounds query."""
-    return 0 if not raw.c.host else 1
+            p.buffer.array.fill(0)
 
 
 def unset(p: Parameter) -> CompileError:

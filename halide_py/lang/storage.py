@@ -81,10 +81,17 @@ def allocate(t: Type, sizes: Sequence[int], order: Sequence[int] | None = None) 
 
 
 def allocate_shape(t: Type, shape: Shape) -> Array:
-    """Fresh memory of zeros with given extents and strides, which may leave gaps or run backwards."""
+    """Fresh memory with given extents and strides, which may leave gaps or run backwards; not initialised."""
+    dense = 1
+    for _, extent, stride in shape:
+        if stride != dense:
+            break
+        dense *= extent
+    else:
+        return np.empty([extent for _, extent, _ in reversed(shape)], dtype_of(t)).T
     reach = [(max(extent, 1) - 1) * stride for _, extent, stride in shape]
     first = -sum(r for r in reach if r < 0)
-    memory = np.zeros(first + sum(r for r in reach if r > 0) + 1, dtype_of(t))
+    memory = np.empty(first + sum(r for r in reach if r > 0) + 1, dtype_of(t))
     extents, strides = [extent for _, extent, _ in shape], [stride * t.bytes() for _, _, stride in shape]
     return np.lib.stride_tricks.as_strided(memory[first:], extents, strides)
 
@@ -115,7 +122,7 @@ class Storage:
         if self.raw is None:
             a = self.array
             assert a is not None
-            self.raw = RawBuffer(self.type, self.shape(), address_of(a), a, a.flags.writeable)
+            self.raw = RawBuffer(self.type, self.shape(), address_of(a.T), a, a.flags.writeable)
         return self.raw
 
     def shape(self) -> Shape:
