@@ -1,0 +1,172 @@
+"""Adjoint Funcs: the sum of all contributions to the adjoint of one Func, image or parameter, as an ordinary Func.
+
+Contributions that have one value at each point make the pure definition; those summed over a reduction domain, or scattered, become
+updates, those over the same domain and place in one update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..ir import build as b
+from ..ir import nodes as n
+from ..ir.simplify import simplify
+from ..ir.traverse import nodes_of, substitute
+from ..ir.types import INT32, Type
+from ..lang.expr import Expr
+from ..lang.func import Func
+from ..lang.rdom import RDom
+from ..lang.tuples import Tuple
+from ..lang.var import Var
+from .contributions import Contribution, Placed, check_bounded, place
+from .stages import Stage
+
+
+def zero(t: Type) -> n.Expr:
+    """The constant 0 of a type."""
+    return b.const(t, 0)
+
+
+def as_value(values: Sequence[n.Expr]) -> Expr | Tuple:
+    """What is assigned to a Func: one Expr, or a Tuple of several."""
+    exprs = [Expr.of(v) for v in values]
+    return exprs[0] if len(exprs) == 1 else Tuple(exprs)
+
+
+def define(f: Func, args: Sequence[n.Expr], values: Sequence[n.Expr]) -> None:
+    """`f[args] = values`. Plain Variables among the first definition's args are its dimensions."""
+    first = not f.defined()
+    f[tuple(Var(a.name) if first and isinstance(a, n.Variable) else Expr.of(a) for a in args)] = as_value(values)
+
+
+def reads(f: Func, at: Sequence[n.Expr]) -> list[n.Expr]:
+    """The calls of all values of a Func at a place."""
+    return [n.Call(t, f.name(), tuple(at), n.CallType.Halide, f.function, i) for i, t in enumerate(f.function.types)]
+
+
+def domain_over(ranges: Sequence[tuple[n.Expr, n.Expr]]) -> RDom:
+    """The reduction domain over intervals (min, max)."""
+    return RDom([(Expr.of(low), Expr.of(simplify(n.Add(n.Sub(high, low), b.i32(1))))) for low, high in ranges])
+
+
+def plain(name: str) -> str:
+    """A Func's name as the beginning of that of a companion."""
+    return name.replace("$", "_")
+
+
+def define_over(f: Func, stage: Stage, args: Sequence[n.Expr], values: Sequence[n.Expr], predicate: n.Expr) -> None:
+    """A definition of `f`, of the same dimensions as the stage's Function, over the stage's axes."""
+    names: dict[str, n.Expr] = dict(stage.dimensions())
+    loops = stage.loops()
+    if loops:
+        domain = domain_over([(a.interval.min, a.interval.max) for a in loops if a.interval.min is not None and a.interval.max is not None])
+        names.update({a.name: domain[i].as_node() for i, a in enumerate(loops)})
+        if not b.is_true(predicate):
+            domain.where(Expr.of(substitute(names, predicate)))
+    args, values = ([substitute(names, e) for e in each] for each in (args, values))
+    if loops and not _mentions(domain, [*args, *values]):
+        values = [_mentioning(domain, v) for v in values]
+    define(f, args, values)
+
+
+@dataclass
+class _Update:
+    """One update to be: contributions to the values at one place over one domain."""
+
+    lhs: tuple[n.Expr, ...]
+    domain: RDom | None
+    values: dict[int, list[n.Expr]] = field(default_factory=dict)
+
+
+@dataclass
+class AdjointSum:
+    """The adjoint of something (`what`) with the given dimensions and value types, as it is gathered. `base` is where it starts from (default 0)."""
+
+    name: str
+    args: tuple[str, ...]
+    types: tuple[Type, ...]
+    what: str
+    contributions: list[tuple[int, Contribution, str]] = field(default_factory=list)
+    base: list[n.Expr] | None = None
+
+    def add(self, index: int, c: Contribution, where: str) -> None:
+        """One more contribution, to value `index`, from the definition that `where` names."""
+        self.contributions.append((index, c, where))
+
+    def variables(self) -> tuple[n.Variable, ...]:
+        """The dimensions as expressions."""
+        return tuple(n.Variable(INT32, a) for a in self.args)
+
+    def build(self) -> Func:
+        """The Func."""
+        pure: list[list[n.Expr]] = [[] for _ in self.types]
+        updates: dict[object, _Update] = {}
+        domains: dict[object, RDom] = {}
+        for index, c, where in self.contributions:
+            p = place(c, self.variables())
+            if p.is_pure():
+                pure[index].append(_selected(p))
+                continue
+            check_bounded(p.axes, self.what, where)
+            domain = _domain(p, domains)
+            lhs = tuple(_over(p, domain, e) for e in p.lhs)
+            update = updates.setdefault((lhs, None if domain is None else domain.domain), _Update(lhs, domain))
+            update.values.setdefault(index, []).append(_over(p, domain, p.value if p.is_scatter() else _selected(p)))
+        f = Func(self.name)
+        base = self.base or [zero(t) for t in self.types]
+        define(f, self.variables(), [_sum(start, terms) for start, terms in zip(base, pure)])
+        for u in updates.values():
+            values = {i: _sum(None, terms) for i, terms in u.values.items()}
+            if u.domain is not None and not _mentions(u.domain, [*u.lhs, *values.values()]):
+                values = {i: _mentioning(u.domain, v) for i, v in values.items()}
+            define(f, u.lhs, [n.Add(old, values[i]) if i in values else old for i, old in enumerate(reads(f, u.lhs))])
+        return f
+
+
+def _sum(start: n.Expr | None, terms: Sequence[n.Expr]) -> n.Expr:
+    out = None if start is None or b.is_zero(start) and terms else start
+    for t in terms:
+        out = t if out is None else n.Add(out, t)
+    assert out is not None
+    return simplify(out)
+
+
+def _selected(p: Placed) -> n.Expr:
+    """The value where it counts, zero elsewhere. Conditions of solving hold in the interior, which loop partitioning may use."""
+    conditions = simplify(b.all_of(p.conditions))
+    if p.is_pure() and not b.is_true(conditions):
+        conditions = b.likely(conditions)
+    return b.select(b.and_(conditions, p.guard), p.value, zero(p.value.type))
+
+
+def _domain(p: Placed, domains: dict[object, RDom]) -> RDom | None:
+    """The domain that a contribution is summed over, shared with others of the same ranges and predicate. Conditions restrict the domain of a
+    scatter, rather than the value: it may not touch places that do not count."""
+    condition = p.condition() if p.is_scatter() else b.TRUE
+    ranges = [(a.interval.min, a.interval.max) for a in p.axes]
+    if not ranges:
+        if b.is_true(condition):
+            return None
+        ranges = [(b.i32(0), b.i32(0))]
+    numbered: dict[str, n.Expr] = {a.name: n.Variable(INT32, f"axis.{i}") for i, a in enumerate(p.axes)}
+    key = (*ranges, substitute(numbered, condition))
+    if key not in domains:
+        domain = domains[key] = domain_over([(low, high) for low, high in ranges if low is not None and high is not None])
+        if not b.is_true(condition):
+            domain.where(Expr.of(_over(p, domain, condition)))
+    return domains[key]
+
+
+def _over(p: Placed, domain: RDom | None, e: n.Expr) -> n.Expr:
+    """An expression over the axes of a contribution, over the domain made of them."""
+    return simplify(substitute({a.name: domain[i].as_node() for i, a in enumerate(p.axes)}, e)) if domain is not None else e
+
+
+def _mentions(domain: RDom, roots: Sequence[n.Expr]) -> bool:
+    return any(v.rdom is domain.domain for v in nodes_of(roots, n.Variable))
+
+
+def _mentioning(domain: RDom, value: n.Expr) -> n.Expr:
+    """The same value, with the domain in it: an update runs over the domain it mentions."""
+    return n.Select(n.GE(domain[0].as_node(), domain[0].min().as_node()), value, zero(value.type))

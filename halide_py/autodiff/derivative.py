@@ -1,0 +1,258 @@
+"""propagate_adjoints: reverse mode over a whole pipeline. Funcs are visited users first, the stages of each backwards.
+
+What a Func's adjoint is gathered from is complete when the Func is reached; then its adjoint Func is made, its updates are reversed one
+by one (`updates`, `tape`), and its definitions contribute to the adjoints of what they read. Source: Li et al., Differentiable programming for
+image processing and deep learning in Halide, ACM TOG 37(4), 2018; behaviour of Halide's src/Derivative.cpp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import CompileError, user_error
+from ..ir import build as b
+from ..ir import nodes as n
+from ..ir.function import Function
+from ..ir.interval import Interval
+from ..ir.parameter import Parameter
+from ..ir.simplify import simplify
+from ..ir.traverse import deep_recursion, nodes_of
+from ..ir.types import INT32, Type
+from ..lang.boundary_conditions import constant_exterior
+from ..lang.buffer import Buffer
+from ..lang.expr import Expr, to_node
+from ..lang.func import Func
+from ..lang.param import OutputImageParam, Param
+from ..lower.environment import environment
+from .adjoints import AdjointSum, define, plain, reads
+from .contributions import Contribution, reads_only
+from .schedule import default_schedule
+from .stages import Region, Regions, Stage, stage_of
+from .sweep import Term, reverse
+from .tape import reverse_loop
+from .updates import reverse_update, seeds
+
+
+class Derivative:
+    """The adjoints of everything an output depends on: `d[f]` is the Func of the output's derivative for the values of `f`.
+
+    `d[func]` is for the values of the pure definition of a Func, `d[func, k]` for its values behind update k; `d[buffer]`, `d[image_param]` are for the
+    elements of an input, `d[param]` for a scalar parameter (a Func without dimensions). The dimensions are those of the Func or input, the
+    types those of its values. An adjoint is 0 where the output does not depend on a value. All of them are ordinary Funcs, which can be
+    scheduled by hand (they come with a default schedule) and differentiated again.
+
+    `notes` says which updates had to save intermediate values, and how many.
+    """
+
+    def __init__(self, stages: dict[tuple[Function, int], Func], inputs: dict[Parameter, Func], notes: list[str]) -> None:
+        self._stages, self._inputs, self.notes = stages, inputs, notes
+
+    def __getitem__(self, key: Any) -> Func:
+        if isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], Func):
+            return self._of_func(key[0], int(key[1]))
+        if isinstance(key, Func):
+            return self._of_func(key, -1)
+        param = getattr(key, "param", None)
+        if not isinstance(param, Parameter):
+            raise TypeError(f"a Derivative is indexed by a Func, (Func, update), Buffer, ImageParam or Param, not {key!r}")
+        if param not in self._inputs:
+            kind = f"it is of type {param.type}; integers are constants to the derivative" if not param.type.is_float() else "the output does not depend on it"
+            raise user_error(f"There is no derivative for {param.name}: {kind}")
+        return self._inputs[param]
+
+    def _of_func(self, f: Func, update: int) -> Func:
+        count = f.num_update_definitions()
+        if not -1 <= update < count:
+            raise user_error(f"There is no derivative for update {update} of Func {f.name()}, which has {count} updates")
+        found = self._stages.get((f.function, update + 1))
+        if found is None:
+            kind = "the output does not depend on it" if any(t.is_float() for t in f.types()) else "its values are integers, which are constants to the derivative"
+            raise user_error(f"There is no derivative for Func {f.name()}: {kind}")
+        return found
+
+    def funcs(self) -> list[Func]:
+        """Every adjoint Func, once, in the order in which they are needed."""
+        return list(dict.fromkeys([*self._stages.values(), *self._inputs.values()]))
+
+    def __repr__(self) -> str:
+        return f"<halide.Derivative for {', '.join(dict.fromkeys(f.name for f, _ in self._stages))}>"
+
+
+class _Pass:
+    """One reverse pass; the Context of `updates` and `tape`."""
+
+    def __init__(self, output: Function, adjoint: Func, region: Region) -> None:
+        self.order = list(reversed(environment([output]).values()))
+        self.regions = Regions(self.order, output, region)
+        self.sums: dict[Function | Parameter, AdjointSum] = {}
+        self.stages: dict[tuple[Function, int], Func] = {}
+        self.inputs: dict[Parameter, Func] = {}
+        self.adjoints: set[str] = {adjoint.name()}
+        self.notes: list[str] = []
+        self._behind(output, adjoint)
+        for f in self.order[1:]:
+            self._function(f)
+        for target, s in self.sums.items():
+            if isinstance(target, Parameter):
+                self.inputs[target] = self.finish(s)
+        self._zeros()
+
+    # -- the Context of updates
+
+    def adjoint_sum(self, f: Function, stage: int) -> AdjointSum:
+        """An empty sum for the adjoint of a Func behind a stage."""
+        name = f"{plain(f.name)}_adjoint" if stage == 0 else f"{plain(f.name)}_adjoint_update{stage - 1}"
+        return AdjointSum(name, f.args, tuple(map(_adjoint_type, f.types)), f"Func {f.name}")
+
+    def finish(self, s: AdjointSum) -> Func:
+        """The Func of a sum."""
+        f = s.build()
+        self.adjoints.add(f.name())
+        return f
+
+    def add(self, target: AdjointSum, stage: Stage, leaf: n.Expr, term: Term) -> None:
+        """One contribution of a stage."""
+        coordinates: tuple[n.Expr, ...] = leaf.args if isinstance(leaf, n.Call) else ()
+        index = leaf.value_index if isinstance(leaf, n.Call) else 0
+        vanishes = reads_only([*coordinates, term.value, term.guard], self.adjoints)
+        target.add(index, Contribution(coordinates, term, stage.axes, vanishes), stage.where())
+
+    def spread(self, stage: Stage, leaves: Sequence[tuple[n.Expr, Term]]) -> None:
+        """The contributions of a stage to what it read."""
+        for leaf, term in leaves:
+            self.add(self._sum_of(leaf), stage, leaf, term)
+
+    def _sum_of(self, leaf: n.Expr) -> AdjointSum:
+        assert isinstance(leaf, (n.Call, n.Variable))
+        target: Any = leaf.func if isinstance(leaf, n.Call) and leaf.call_type is n.CallType.Halide else leaf.param
+        if target not in self.sums:
+            if isinstance(target, Function):
+                self.sums[target] = self.adjoint_sum(target, len(target.updates))
+            else:
+                args = tuple(f"_{i}" for i in range(target.dimensions))
+                what = f"the {'input' if target.is_buffer else 'parameter'} {target.name}"
+                self.sums[target] = AdjointSum(f"{plain(target.name)}_adjoint", args, (target.type,), what)
+        return self.sums[target]
+
+    # -- the walk
+
+    def _function(self, f: Function) -> None:
+        s = self.sums.get(f)
+        if s is not None:
+            self._behind(f, self.finish(s))
+
+    def _behind(self, f: Function, adjoint: Func) -> None:
+        """Walk the stages of a Func backwards from the adjoint behind the last one."""
+        region = self.regions.of[f]
+        for k in range(len(f.updates), 0, -1):
+            self.stages[f, k] = adjoint
+            stage = stage_of(f, k, region[k])
+            before = reverse_update(self, stage, adjoint)
+            adjoint = reverse_loop(self, stage, adjoint, region[k - 1]) if before is None else before
+        self.stages[f, 0] = adjoint
+        stage = stage_of(f, 0, region[0])
+        self.spread(stage, reverse(seeds(stage, stage.values, reads(adjoint, stage.args), b.TRUE), stage.where()))
+
+    def _zeros(self) -> None:
+        """Adjoints of what the output depends on without any derivative."""
+        for f in self.order:
+            if (f, 0) not in self.stages and any(t.is_float() for t in f.types):
+                zero = self.adjoint_sum(f, len(f.updates)).build()
+                self.stages.update({(f, k): zero for k in range(len(f.updates) + 1)})
+            for c in nodes_of([e for d in f.stages() for e in (*d.values, *d.args, d.predicate)], (n.Call, n.Variable)):
+                p = c.param
+                used = isinstance(p, Parameter) and p.type.is_float() and (isinstance(c, n.Call) or not p.is_buffer)
+                if used and p not in self.inputs:
+                    args = tuple(f"_{i}" for i in range(p.dimensions))
+                    self.inputs[p] = AdjointSum(f"{plain(p.name)}_adjoint", args, (p.type,), p.name).build()
+
+
+def _adjoint_type(t: Type) -> Type:
+    """The type of a value's adjoint: that of the value; for integers, whose adjoint is always 0, too."""
+    return t
+
+
+def propagate_adjoints(output: Func, adjoint: Func | Buffer | None = None, output_bounds: Any = None) -> Derivative:
+    """The derivatives of `output` for every Func, input and parameter it depends on, by the reverse mode.
+
+    Without `adjoint` the output is a scalar (a Func without dimensions), or the sum of all its values. With a Buffer of adjoints, one for each value over
+    the buffer's bounds, each is weighted. With a Func of adjoints the region is `output_bounds`: a (min, extent) pair for each dimension.
+
+    Raises CompileError for an operation without gradient rule (naming the function, the Func and the update, with the line that registers a
+    rule), for a sum over a region that is not known, and for adjoints that do not match the output.
+
+    >>> loss = hl.Func("loss")
+    >>> loss[()] = 0.0
+    >>> loss[()] += (image[r.x] - target[r.x]) ** 2
+    >>> d = hl.propagate_adjoints(loss)
+    >>> d[image].realize([n])
+    """
+    if not output.defined():
+        raise user_error(f"propagate_adjoints() of Func {output.name()}, which has no definition")
+    if not any(t.is_float() for t in output.types()):
+        raise user_error(f"propagate_adjoints() of Func {output.name()}, whose values are integers; only floats have derivatives")
+    with deep_recursion():
+        seed, region = _seed(output, adjoint, output_bounds)
+        done = _Pass(output.function, seed, region)
+        default_schedule([*done.stages.values(), *done.inputs.values()])
+    return Derivative(done.stages, done.inputs, done.notes)
+
+
+def _seed(output: Func, adjoint: Func | Buffer | None, bounds: Any) -> tuple[Func, Region]:
+    """The adjoint of the output as a Func that is 0 outside of its region, and the region."""
+    f = output.function
+    if adjoint is None:
+        if len(f.types) > 1:
+            raise user_error(f"propagate_adjoints() of Func {f.name}, which has {len(f.types)} values; give it a Func with the adjoint of each, and bounds")
+        return _ones(f), (Interval.everything(),) * len(f.args)
+    if isinstance(adjoint, Buffer):
+        if bounds is not None:
+            raise user_error("propagate_adjoints() takes output_bounds with a Func of adjoints; a Buffer has its own bounds")
+        region = tuple(_interval(adjoint.dim(d).min(), adjoint.dim(d).extent()) for d in range(adjoint.dimensions()))
+        given = constant_exterior(adjoint, 0) if adjoint.dimensions() else Func(adjoint)
+    else:
+        if bounds is None:
+            raise user_error("propagate_adjoints() with a Func of adjoints needs output_bounds: a (min, extent) pair for each dimension")
+        region = tuple(_interval(*_pair(r)) for r in bounds)
+        given = adjoint
+    if given.dimensions() != len(f.args) or len(region) != len(f.args):
+        raise user_error(f"propagate_adjoints(): Func {f.name} has {len(f.args)} dimensions, but its adjoint {given.dimensions()} and output_bounds {len(region)}")
+    if given.outputs() != len(f.types):
+        raise user_error(f"propagate_adjoints(): Func {f.name} has {len(f.types)} values, but its adjoint {given.outputs()}")
+    return _limited(f, given, region), region
+
+
+def _pair(r: Any) -> tuple[Any, Any]:
+    return (r.min, r.extent) if hasattr(r, "extent") else (r[0], r[1])
+
+
+def _interval(low: Any, extent: Any) -> Interval:
+    first, size = b.cast(INT32, to_node(low)), b.cast(INT32, to_node(extent))
+    return Interval(simplify(first), simplify(b.sub(b.add(first, size), b.i32(1))))
+
+
+def _ones(f: Function) -> Func:
+    seed = Func(f"{plain(f.name)}_adjoint")
+    define(seed, [n.Variable(INT32, a) for a in f.args], [b.const(t, 1) for t in f.types])
+    return seed
+
+
+def _limited(f: Function, given: Func, region: Region) -> Func:
+    """The given adjoints as the types of the output, 0 outside of the region."""
+    seed = Func(f"{plain(f.name)}_adjoint")
+    args = [n.Variable(INT32, a) for a in f.args]
+    inside = b.TRUE
+    for x, i in zip(args, region):
+        assert i.min is not None and i.max is not None
+        inside = b.and_(inside, b.and_(n.LE(i.min, x), n.LE(x, i.max)))
+    values = []
+    for t, v in zip(f.types, reads(given, args)):
+        if t.is_float() != v.type.is_float():
+            raise CompileError(f"propagate_adjoints(): the adjoint of Func {f.name} is {v.type}, but its values are {t}")
+        values.append(b.select(inside, b.cast(t, v), b.const(t, 0)))
+    define(seed, args, values)
+    return seed
+
+
+__all__ = ["Derivative", "Expr", "OutputImageParam", "Param", "propagate_adjoints"]

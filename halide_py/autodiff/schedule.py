@@ -1,0 +1,37 @@
+"""The default schedule of what the reverse pass makes: nothing is recomputed many times over, however long the pipeline.
+
+An adjoint Func with updates, or read in more than one place, or inside a loop over a reduction domain, is computed at the root; the others are inlined.
+Funcs of the user's with updates that are still inline (an inline reduction, say) would be computed again at each use; those that the
+derivative reads are computed at the root too, unless the user has said otherwise. All of it can be changed by hand afterwards.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ..ir import nodes as n
+from ..ir.function import Function, root_level
+from ..ir.traverse import nodes_of
+from ..lang.func import Func
+from ..lower.environment import definition_roots, environment
+
+
+def default_schedule(made: Sequence[Func]) -> None:
+    """Schedule the adjoint Funcs `made`, and what they read."""
+    everything = environment([f.function for f in dict.fromkeys(made)])
+    uses: Counter[str] = Counter()
+    for f in everything.values():
+        for d in f.stages():
+            for c in nodes_of(definition_roots(d), n.Call):
+                if c.call_type is n.CallType.Halide and c.name != f.name:
+                    uses[c.name] += 1 if d.rdom is None else 2
+    names = {f.name() for f in made}
+    for name, f in everything.items():
+        if _is_untouched(f) and (f.updates or name in names and uses[name] > 1):
+            f.schedule.compute_level = root_level()
+
+
+def _is_untouched(f: Function) -> bool:
+    s = f.schedule
+    return s.compute_level.is_inline() and not s.inline_requested and not any(d.schedule.touched for d in f.stages())

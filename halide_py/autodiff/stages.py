@@ -1,0 +1,202 @@
+"""Stages: one definition of a Function with its variables renamed to axes, and the regions that all stages run over.
+
+A region is an interval a dimension, in constants and parameters: where the adjoint of a Func can be other than zero. Regions flow from the
+output to what it reads, over all definitions, before anything is differentiated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..ir import build as b
+from ..ir import nodes as n
+from ..ir.boxes import boxes_required
+from ..ir.function import Definition, Function
+from ..ir.interval import Interval, bounds_of_expr
+from ..ir.intrinsics import intrinsic
+from ..ir.simplify import simplify
+from ..ir.traverse import Rec, nodes_of, rewrite
+from ..ir.types import INT32
+from ..lower.select_guards import guard_selects
+from .contributions import Axis, fresh_axis
+from .sweep import expand_lets
+
+Region = tuple[Interval, ...]
+
+
+@dataclass
+class Stage:
+    """Definition `index` of `function` (0: the pure one) over axes. `pure` lists the dimensions that are free, `own` the calls of the Function
+    itself, distinct, those that others depend on first."""
+
+    function: Function
+    index: int
+    args: tuple[n.Expr, ...]
+    values: tuple[n.Expr, ...]
+    predicate: n.Expr
+    axes: tuple[Axis, ...]
+    pure: frozenset[int]
+    own: tuple[n.Call, ...] = field(default_factory=tuple)
+
+    def where(self) -> str:
+        """The definition, for messages."""
+        d = self.function.stages()[self.index]
+        place = f" ({d.where})" if d.where else ""
+        return (f"the definition of Func {self.function.name}" if self.index == 0 else f"update {self.index - 1} of Func {self.function.name}") + place
+
+    def loops(self) -> list[Axis]:
+        """The axes of the reduction domain."""
+        return [a for a in self.axes if not a.pure]
+
+    def dimensions(self) -> dict[str, n.Variable]:
+        """For each pure axis the dimension it stands for."""
+        return {a.name: n.Variable(INT32, self.function.args[d]) for a, d in zip(self.axes, sorted(self.pure))}
+
+    def scope(self) -> dict[str, Interval]:
+        """The intervals of the axes."""
+        return {a.name: a.interval for a in self.axes}
+
+    def roots(self) -> tuple[n.Expr, ...]:
+        """Every expression."""
+        return (*self.values, *self.args, self.predicate)
+
+
+def stage_of(f: Function, index: int, region: Region) -> Stage:
+    """A definition over the axes of a region and of its reduction domain."""
+    d = f.stages()[index]
+    pure = frozenset(range(len(f.args))) if index == 0 else _pure_dimensions(f, d)
+    axes, names = [], {}
+    for i in sorted(pure):
+        axes.append(fresh_axis(f.args[i], region[i], True))
+        names[f.args[i]] = axes[-1].variable()
+    for r in d.rdom.variables if d.rdom else ():
+        last = simplify(n.Sub(n.Add(r.min, r.extent), b.i32(1)))
+        axes.append(fresh_axis(r.name, Interval(r.min, last), False))
+        names[r.name] = axes[-1].variable()
+
+    def over_axes(e: n.Expr) -> n.Expr:
+        return _substitute(names, expand_lets(e))
+
+    args, values, predicate = tuple(map(over_axes, d.args)), tuple(map(over_axes, d.values)), over_axes(d.predicate)
+    return Stage(f, index, args, values, predicate, tuple(axes), pure, own_calls(f, [*values, *args, predicate]))
+
+
+def own_calls(f: Function, roots: Sequence[n.Expr]) -> tuple[n.Call, ...]:
+    """The calls of `f` itself, one for each place, those that the places of others depend on first."""
+    found: dict[tuple[n.Expr, ...], n.Call] = {}
+    seen: set[n.Expr] = set()
+
+    def visit(e: n.Expr) -> None:
+        if e in seen or not e.symbols & n.symbol_bit(f.name):
+            return
+        seen.add(e)
+        for k in e.children():
+            visit(k)
+        if isinstance(e, n.Call) and is_own(f, e):
+            found.setdefault(e.args, e)
+
+    for root in roots:
+        visit(root)
+    return tuple(found.values())
+
+
+def is_own(f: Function, c: n.Call) -> bool:
+    """Whether a call in a definition of `f` is one of `f`'s own."""
+    return c.call_type is n.CallType.Halide and c.name == f.name
+
+
+def _substitute(names: Mapping[str, n.Expr], e: n.Expr) -> n.Expr:
+    """Replace Vars and RVars; a parameter that shares a name is left alone."""
+
+    def variable(v: n.Variable, rec: Rec) -> n.Expr:
+        return v if v.param is not None else names.get(v.name, v)
+
+    return rewrite(e, {n.Variable: variable})
+
+
+def _pure_dimensions(f: Function, d: Definition) -> frozenset[int]:
+    return frozenset(i for i, (a, e) in enumerate(zip(f.args, d.args)) if isinstance(e, n.Variable) and e.name == a and e.rdom is None and e.param is None)
+
+
+def boxes(stage: Stage) -> dict[str, Region]:
+    """What a stage reads of each Func and image, its own Func included, believing the conditions that reads stand under."""
+    found: dict[str, Region] = {}
+    for e in stage.roots():
+        zero = b.const(e.type, 0)
+        guarded = e if e is stage.predicate or b.is_true(stage.predicate) else intrinsic("if_then_else", e.type, stage.predicate, e, zero)
+        for name, box in boxes_required(guard_selects(guarded), stage.scope()).items():
+            region = tuple(map(usable, box.intervals))
+            found[name] = union(found[name], region) if name in found else region
+    return found
+
+
+def boxes_of(stage: Stage, places: Sequence[tuple[n.Expr, ...]]) -> Region:
+    """The region around some coordinates while the axes of a stage run."""
+    found = [tuple(usable(bounds_of_expr(a, stage.scope())) for a in args) for args in places]
+    out = found[0]
+    for box in found[1:]:
+        out = union(out, box)
+    return out
+
+
+def union(a: Region, c: Region) -> Region:
+    """The region around two."""
+    return tuple(p.union(q) for p, q in zip(a, c))
+
+
+def usable(i: Interval) -> Interval:
+    """An interval without the ends that no reduction domain can have: they may use constants and parameters only."""
+
+    def end(e: n.Expr | None) -> n.Expr | None:
+        if e is None:
+            return None
+        free = any(v.param is None for v in nodes_of(e, n.Variable))
+        data = any(c.call_type in (n.CallType.Halide, n.CallType.Image) for c in nodes_of(e, n.Call))
+        return None if free or data or e.type is not INT32 else e
+
+    return Interval(end(i.min), end(i.max))
+
+
+class Regions:
+    """The region of each stage of each Function: `of[f][k]` is where the adjoint of `f` after stage k may be other than zero."""
+
+    def __init__(self, order: Sequence[Function], output: Function, region: Region) -> None:
+        """`order`: users before what they use."""
+        self.needed: dict[Function, Region] = {output: region}
+        self.of: dict[Function, list[Region]] = {}
+        for f in order:
+            if f in self.needed:
+                self._flow(f)
+
+    def _flow(self, f: Function) -> None:
+        region = self.needed[f]
+        after: list[Region] = [region]
+        for k in range(len(f.updates), -1, -1):
+            stage = stage_of(f, k, region)
+            read = boxes(stage)
+            for callee in callees(stage):
+                box = read.get(callee.name, (Interval.everything(),) * len(callee.args))
+                self.needed[callee] = union(self.needed[callee], box) if callee in self.needed else box
+            region = union(region, read[f.name]) if f.name in read else region
+            after.append(region)
+        # after[0] is behind the last update; after[j] in front of update len - j
+        self.of[f] = list(reversed(after[:-1]))
+
+
+def callees(stage: Stage) -> list[Function]:
+    """The Functions a stage calls, itself left out."""
+    found = [c.func for c in nodes_of(stage.roots(), n.Call) if isinstance(c.func, Function) and not is_own(stage.function, c)]
+    return list(dict.fromkeys(found))
+
+
+def replace_own(f: Function, e: n.Expr, value: Mapping[tuple[tuple[n.Expr, ...], int], n.Expr]) -> n.Expr:
+    """`e` with the calls of `f` itself replaced, by coordinates and value index."""
+
+    def call(c: n.Call, rec: Rec) -> n.Expr:
+        if is_own(f, c):
+            return value[c.args, c.value_index]
+        return c.map_children(rec)  # type: ignore[no-any-return]
+
+    return rewrite(e, {n.Call: call}, n.symbol_bit(f.name))
+

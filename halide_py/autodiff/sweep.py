@@ -1,0 +1,179 @@
+"""The reverse sweep over one expression: from the adjoints of its roots to those of the calls and parameters it reads.
+
+Each node is visited once, users before operands, its adjoint being the sum of what its users gave it. A condition under which a node is
+used at all (the branch of a select, the winner of a max) travels along as a guard instead of becoming a factor of zero, so that
+0 * inf never turns into NaN. Limits: integers are constants (a float that becomes an integer passes nothing on). Source: Griewank and
+Walther, Evaluating Derivatives, 2nd ed., section 3.2 (incremental reverse mode).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import CompileError
+from ..ir import build as b
+from ..ir import nodes as n
+from ..ir.intrinsics import ExternFunction
+from ..ir.printer import to_text
+from ..ir.simplify import simplify
+from ..ir.traverse import Rec, free_variables, rewrite, substitute
+from ..lang.expr import Expr, to_node
+from ..lang.promotion import literal
+from .rules import Hook, find_rule
+
+
+@dataclass(frozen=True)
+class Term:
+    """A part of an adjoint: `value` where `guard` holds, nothing elsewhere."""
+
+    value: n.Expr
+    guard: n.Expr = b.TRUE
+
+    def select(self) -> n.Expr:
+        """As one expression."""
+        return b.select(self.guard, self.value, b.const(self.value.type, 0))
+
+
+def total(terms: Sequence[Term]) -> Term:
+    """The sum of terms; their common guard is kept."""
+    guards = list(dict.fromkeys(t.guard for t in terms))
+    values = list(dict.fromkeys(t.value for t in terms))
+    if len(guards) == 1:
+        return Term(_sum([t.value for t in terms]), guards[0])
+    either = guards[0]
+    for g in guards[1:]:
+        either = b.or_(either, g)
+    either = simplify(either)
+    if len(values) == 1 and _disjoint(guards):
+        return Term(values[0], either)
+    return Term(_sum([t.select() for t in terms]), either)
+
+
+def _disjoint(guards: list[n.Expr]) -> bool:
+    return all(b.is_false(simplify(b.and_(g, h))) for i, g in enumerate(guards) for h in guards[:i])
+
+
+def _sum(values: Iterable[n.Expr]) -> n.Expr:
+    out: n.Expr | None = None
+    for v in values:
+        out = v if out is None else n.Add(out, v)
+    assert out is not None
+    return out
+
+
+def is_leaf(e: n.Expr) -> bool:
+    """A float that comes from elsewhere: an element of a Func or image, a scalar parameter."""
+    if isinstance(e, n.Variable):
+        return e.param is not None and not e.param.is_buffer and e.type.is_float()
+    return isinstance(e, n.Call) and e.call_type in (n.CallType.Halide, n.CallType.Image) and e.type.is_float()
+
+
+def _order(roots: Iterable[n.Expr]) -> list[n.Expr]:
+    """The float nodes that depend on a leaf, operands before users."""
+    done: dict[n.Expr, bool] = {}
+    order: list[n.Expr] = []
+
+    def visit(e: n.Expr) -> bool:
+        found = done.get(e)
+        if found is None:
+            done[e] = found = is_leaf(e)
+            if not found and e.type.is_float():
+                found = any([visit(k) for k in e.children()])
+                done[e] = found
+            if found:
+                order.append(e)
+        return found
+
+    for root in roots:
+        visit(root)
+    return order
+
+
+def expand_lets(e: n.Expr) -> n.Expr:
+    """The expression without lets; sharing keeps it small."""
+
+    def let(node: n.Let, rec: Rec) -> n.Expr:
+        return rec(substitute({node.name: node.value}, node.body))  # type: ignore[no-any-return]
+
+    return rewrite(e, {n.Let: let})
+
+
+def reverse(seeds: Sequence[tuple[n.Expr, Term]], where: str) -> list[tuple[n.Expr, Term]]:
+    """The adjoints of the leaves under some roots, each root given with its own adjoint. `where` names the definition for messages."""
+    terms: dict[n.Expr, list[Term]] = {}
+    for root, term in seeds:
+        terms.setdefault(root, []).append(term)
+    order = _order(terms)
+    active = set(order)
+    leaves: list[tuple[n.Expr, Term]] = []
+    for e in reversed(order):
+        if e not in terms:
+            continue
+        adjoint = total(terms.pop(e))
+        if b.is_zero(adjoint.value) or b.is_false(adjoint.guard):
+            continue
+        if is_leaf(e):
+            leaves.append((e, adjoint))
+            continue
+        operands = e.children()
+        for operand, given in zip(operands, _apply(find_rule(e, where), e, operands, adjoint, where)):
+            if given is not None and operand in active:
+                terms.setdefault(operand, []).append(given)
+    return leaves
+
+
+def _apply(hook: Hook, e: n.Expr, operands: Sequence[n.Expr], adjoint: Term, where: str) -> list[Term | None]:
+    """What a hook gives each operand, checked."""
+    given = hook(Expr.of(adjoint.value), Expr.of(e), *map(Expr.of, operands))
+    parts = list(given) if isinstance(given, (tuple, list)) else [given]
+    if len(parts) != len(operands):
+        raise CompileError(f"{_title(hook, e)} returned {len(parts)} adjoints for {len(operands)} arguments, in {where}; return one for each, None where "
+                           f"the function is not differentiable{_place(hook)}")
+    out = [None if p is None else _checked(p, i, o, adjoint.guard, hook, e, where) for i, (p, o) in enumerate(zip(parts, operands))]
+    if not getattr(hook, "__module__", "").startswith(__package__):
+        _check_variables(out, adjoint, hook, e, where)
+    return out
+
+
+def _check_variables(given: Sequence[Term | None], adjoint: Term, hook: Hook, e: n.Expr, where: str) -> None:
+    known = {**free_variables(e), **free_variables(adjoint.value)}
+    for i, term in enumerate(given):
+        stray = [v.name for v in free_variables([term.value, term.guard]).values() if v.name not in known and v.param is None] if term else []
+        if stray:
+            raise CompileError(f"{_title(hook, e)} returned for argument {i + 1} an adjoint that uses {', '.join(stray)}, in {where}; it may only use the adjoint, "
+                               f"the result, the arguments and parameters{_place(hook)}")
+
+
+def _checked(part: Any, i: int, operand: n.Expr, guard: n.Expr, hook: Hook, e: n.Expr, where: str) -> Term | None:
+    if not operand.type.is_float():
+        return None
+    what = f"{_title(hook, e)} returned for argument {i + 1}, {_short(operand)},"
+    value = literal(part)
+    try:
+        node = b.const(operand.type, value) if value is not None else to_node(part)
+    except TypeError:
+        raise CompileError(f"{what} a {type(part).__name__}, in {where}; return an Expr{_place(hook)}") from None
+    if node.type is not operand.type:
+        raise CompileError(f"{what} an adjoint of type {node.type}, in {where}, but the argument is {operand.type}; cast it{_place(hook)}")
+    if isinstance(node, n.Select) and b.is_zero(node.false_value):
+        return Term(node.true_value, b.and_(guard, node.condition))
+    return Term(node, guard)
+
+
+def _short(e: n.Expr) -> str:
+    text = re.sub(r"(?<=[\w$])\.\d+\b", "", to_text(e))  # without the numbers of internal axes
+    return text if len(text) < 60 else text[:57] + "..."
+
+
+def _title(hook: Hook, e: n.Expr) -> str:
+    name = e.name if isinstance(e, n.Call) else type(e).__name__
+    prototype = f" of `{e.func.prototype}`" if isinstance(e, n.Call) and isinstance(e.func, ExternFunction) and e.func.prototype else ""
+    return f"The gradient rule {getattr(hook, '__name__', repr(hook))} for {name}{prototype}"
+
+
+def _place(hook: Hook) -> str:
+    code = getattr(hook, "__code__", None)
+    return f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
