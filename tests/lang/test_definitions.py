@@ -86,7 +86,6 @@ def test_update_on_an_undefined_func_defines_it() -> None:
     r = hl.RDom([(0, 3)])
     f[r, x] += 2.5
     assert f.dimensions() == 2 and values(f, 2, 1) == [[2.5], [2.5]]
-    g = hl.Func()
     t = hl.Func()
     t[x] += (x, 1.5)
     assert values(t, 2) == [[0, 1], [1.5, 1.5]]
@@ -161,7 +160,8 @@ def test_hiding_definition_warns() -> None:
     out = io.StringIO()
     with redirect_stdout(out):
         f[x] = 2
-    assert out.getvalue().startswith('Warning: In update definition 0 of Func "hidden":\nUpdate definition completely hides earlier definitions')
+    assert out.getvalue().startswith('Warning: In update definition 0 of Func "hidden":\nUpdate definition completely hides earlier '
+                                     'definitions')
     assert values(f, 1) == [2]
 
 

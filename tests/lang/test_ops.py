@@ -54,10 +54,12 @@ def test_texts(e: hl.Expr, expected: str) -> None:
 
 @pytest.mark.parametrize("program, error, message", [
     ("hl.min(x)", ValueError, "at least 2"), ("hl.select(condition, 1)", ValueError, "at least 3"),
-    ("hl.select(condition, 1, 2, 3)", ValueError, "odd number"), ("hl.select(x, 1, 2)", hl.HalideError, r"must be a boolean:\n  x has type int32"),
+    ("hl.select(condition, 1, 2, 3)", ValueError, "odd number"), ("hl.select(x, 1, 2)", hl.HalideError, r"must be a boolean:\n  x has "
+                                                                                                        "type int32"),
     ("hl.select(condition, u8, x)", hl.HalideError, "do not have a matching type"),
     ("hl.select((condition, condition), (x, y, 0), (1, 2, 3, 4))", hl.HalideError, "requires all Tuples to have identical sizes."),
-    ("hl.select((condition, condition), (x, y), condition, (x, y), (1, 2))", hl.HalideError, "may not mix Expr and Tuple for the condition elements."),
+    ("hl.select((condition, condition), (x, y), condition, (x, y), (1, 2))", hl.HalideError, "may not mix Expr and Tuple for the "
+                                                                                             "condition elements."),
     ("hl.select(condition, (x, y), x)", hl.HalideError, "between a Tuple and a single value"),
     ("hl.mux(x, [])", hl.HalideError, "non-empty"), ("hl.mux(x, [1, u8])", hl.HalideError, "same type"),
     ("hl.clamp(u8, 0, 256)", hl.HalideError, r"third argument \(256\) has type int32"), ("hl.clamp(u8, x, 9)", hl.HalideError, "second argument"),
@@ -69,10 +71,13 @@ def test_texts(e: hl.Expr, expected: str) -> None:
     ("hl.div_round_to_zero(f32, 2)", hl.HalideError, "must be an integer"), ("hl.mul_shift_right(u8, u8, x)", hl.HalideError, "must be unsigned"),
     ("hl.mul_shift_right(u8, u8, -1)", hl.HalideError, "must be unsigned"), ("hl.widen_right_add(u8, u8)", hl.HalideError, "type mismatch"),
     ("hl.widening_add(i64, i64)", hl.HalideError, "twice its width"), ("hl.concat_bits([u8, u8, u8])", hl.HalideError, "3 arguments"),
-    ("hl.require(x, x)", hl.HalideError, "boolean"), ("hl.random_float(u8)", hl.HalideError, "int32.*uint8"), ("u8 << 8", hl.HalideError, "less than the 8 bits"),
+    ("hl.require(x, x)", hl.HalideError, "boolean"), ("hl.random_float(u8)", hl.HalideError, "int32.*uint8"),
+    ("u8 << 8", hl.HalideError, "less than the 8 bits"),
     ("u8 & x", hl.HalideError, "both be signed or both be unsigned"), ("u8 & 1.0", hl.HalideError, "bitwise and must be an integer"),
-    ("~f32", hl.HalideError, "must be an integer"), ("hl.Expr('a') + 1", hl.HalideError, "pointer arithmetic"), ("hl.Expr() + 1", hl.HalideError, r"operator\+"),
-    ("hl.logical_not(x)", hl.HalideError, "must be a bool"), ("hl.print('text')", hl.HalideError, "first argument"), ("hl.Tuple([])", hl.HalideError, "at least one"),
+    ("~f32", hl.HalideError, "must be an integer"), ("hl.Expr('a') + 1", hl.HalideError, "pointer arithmetic"),
+    ("hl.Expr() + 1", hl.HalideError, r"operator\+"),
+    ("hl.logical_not(x)", hl.HalideError, "must be a bool"), ("hl.print('text')", hl.HalideError, "first argument"),
+    ("hl.Tuple([])", hl.HalideError, "at least one"),
 ])
 def test_refused(program: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):

@@ -41,7 +41,8 @@ def test_values_that_do_not_fit(t: hl.Type, value: Any) -> None:
 def test_images() -> None:
     im = hl.ImageParam(hl.UInt(16), 2, "im_access")
     assert repr(im) == "<halide.ImageParam 'im_access', dims: 2, type: uint16>"
-    assert repr(hl.ImageParam()) == "<halide.ImageParam ImageParam()>" and repr(hl.OutputImageParam()) == "<halide.OutputImageParam OutputImageParam()>"
+    assert repr(hl.ImageParam()) == "<halide.ImageParam ImageParam()>"
+    assert repr(hl.OutputImageParam()) == "<halide.OutputImageParam OutputImageParam()>"
     assert text(im[x, y + 1]) == "(uint16)im_access(x, y + 1)" and text(im[hl._]) == "(uint16)im_access(_0, _1)" and text(im(x, 0)) == "(uint16)im_access(x, 0)"
     assert text(im.width()) == "im_access.extent.0" and text(im.bottom()) == "((im_access.min.1 + im_access.extent.1) - 1)"
     assert text(im.dim(1).stride()) == "im_access.stride.1" and text(im.dim(0).dim(1).min()) == "im_access.min.1"
@@ -78,7 +79,7 @@ def test_output_buffers() -> None:
 def test_refused(program: str) -> None:
     im = hl.ImageParam(hl.UInt(8), 2)
     with pytest.raises(hl.HalideError):
-        eval(program)
+        eval(program, {"hl": hl, "x": x, "y": y, "im": im})
 
 
 @pytest.mark.parametrize("program", ["hl.Param(hl.Int(32)).set('a')", "hl.Param(hl.Int(32), 1, 2)", "hl.Param(hl.Int(32), 'n', 1, 2)", "im.set([1, 2])",
@@ -86,4 +87,4 @@ def test_refused(program: str) -> None:
 def test_wrong_python_types(program: str) -> None:
     im = hl.ImageParam(hl.UInt(8), 2)
     with pytest.raises(TypeError):
-        eval(program)
+        eval(program, {"hl": hl, "x": x, "y": y, "im": im})

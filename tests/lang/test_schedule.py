@@ -139,7 +139,7 @@ def test_a_failed_directive_changes_nothing() -> None:
 def test_wrong_python_types(program: str) -> None:
     f = func()
     with pytest.raises(TypeError):
-        eval(program)
+        eval(program, {**globals(), "f": f})
 
 
 def test_race_free_rvars() -> None:
