@@ -15,6 +15,7 @@ from typing import TypeVar
 from ..errors import CompileError
 from ..ir import nodes as n
 from ..ir.function import OUTERMOST, Definition, Function
+from ..ir.intrinsics import GRADIENT_MARKS
 from ..ir.simplify import simplify
 from ..ir.traverse import Rec, rewrite
 from .environment import Environment
@@ -56,12 +57,14 @@ def check_inlined_schedule(f: Function) -> None:
 
 
 def inline_functions(env: Environment, outputs: set[str]) -> Environment:
-    """The environment without the inlined Functions; the definitions of the others call only what is left."""
+    """The environment without the inlined Functions; the definitions of the others call only what is left, and are free of marks for the derivative."""
     bodies: dict[str, Function] = {}
     kept: Environment = {}
 
     def call(c: n.Call, rec: Rec) -> n.Expr:
         new = c.map_children(rec)
+        if c.call_type is n.CallType.PureIntrinsic and c.name in GRADIENT_MARKS:
+            return new.args[0]  # type: ignore[no-any-return]
         if c.call_type is not n.CallType.Halide or c.name not in bodies:
             return new  # type: ignore[no-any-return]
         callee = bodies[c.name]
