@@ -84,7 +84,7 @@ class CompiledPipeline:
         """Raise the error that the last run in this thread reported."""
         text = ffi.string(self._runtime.hl_last_error()).decode("utf-8", "replace")
         self._runtime.hl_clear_error()
-        raise PipelineError(f"Error in pipeline {self.name}: {text or f'it failed with code {code}'}", code)
+        raise PipelineError(f"Error: {text or f'it failed with code {code}'} (in pipeline {self.name})", code)
 
     def __del__(self) -> None:
         library = getattr(self, "_library", None)

@@ -93,7 +93,7 @@ class Program:
         queries = [RawBuffer.query(a.type, wanted) for a in self.output_args]
         if sizes and min(sizes) < 0:
             d = next(d for d, s in enumerate(sizes) if s < 0)
-            raise PipelineError(f"Error in pipeline {self.compiled.name}: The extents for buffer Output buffer {self.output_args[0].name} dimension {d} "
+            raise PipelineError(f"Error: The extents for buffer Output buffer {self.output_args[0].name} dimension {d} "
                                 f"is negative ({sizes[d]})")
         shapes: list[Shape] = []
         for _ in range(_MOST_QUERIES):
@@ -120,7 +120,7 @@ class Program:
                 break
             before = shapes
         else:
-            raise PipelineError(f"Error in pipeline {self.compiled.name}: infer_input_bounds() does not converge: the shapes required still change "
+            raise PipelineError(f"Error: infer_input_bounds() does not converge: the shapes required still change "
                                 f"after {_MOST_QUERIES} iterations; are the constraints on the buffers' shapes contradictory?")
         for p, raw in unset_buffers.items():
             p.buffer = Buffer.of_shape(p.type, raw.shape(), p.name)

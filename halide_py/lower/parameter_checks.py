@@ -37,9 +37,9 @@ def _range_checks(args: Sequence[LoweredArgument]) -> Iterator[n.Stmt]:
 
 
 def requirement_failed(condition: n.Expr, message: Sequence[n.Expr]) -> n.Expr:
-    """The error call for a requirement: its condition as text and its message, whose parts are joined by spaces at run time."""
-    text = n.Call(b.string("").type, "stringify", tuple(message), n.CallType.Intrinsic)
-    return n.Call(INT32, "halide_error_requirement_failed", (b.string(to_text(condition)), text), n.CallType.Extern)
+    """The error call for a requirement: that its condition is false, its message, whose parts are joined by spaces at run time, and the condition."""
+    text = n.Call(b.string("").type, "stringify", (*message, b.string(f"(required: {to_text(condition)})")), n.CallType.Intrinsic)
+    return n.Call(INT32, "halide_error_requirement_failed", (b.string("false"), text), n.CallType.Extern)
 
 
 def add_parameter_checks(s: n.Stmt, args: Sequence[LoweredArgument], requirements: Sequence[tuple[n.Expr, tuple[n.Expr, ...]]]) -> n.Stmt:
