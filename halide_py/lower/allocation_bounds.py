@@ -14,7 +14,7 @@ from ..ir import nodes as n
 from ..ir.boxes import Box, boxes_touched, merge_boxes
 from ..ir.interval import Interval, bounds_of_expr
 from ..ir.simplify import simplify
-from ..ir.traverse import mentions, substitute
+from ..ir.traverse import mentions, nodes_of, substitute
 from .bounds_inference import FuncValues
 from .environment import Environment
 from .loop_nest import StageNest, var
@@ -102,10 +102,16 @@ class AllocationBounds:
             _merge(boxes, more)
         return n.IfThenElse(s.condition, then_case, else_case), _merge(boxes, head)
 
+    def _overshoots(self, s: n.Realize) -> bool:
+        """Whether a Func inside the Realize is computed piece by piece, and more of each piece than is asked for (RoundUp, ShiftInwards): it then
+        touches more of what it reads than its whole region says."""
+        inside = {p.name for p in nodes_of(s.body, n.Produce)} - {s.name}
+        return any(nest.covers and nest.function.name in inside and not nest.function.schedule.compute_level.is_root() for nest in self.nests.stages)
+
     def realize(self, s: n.Realize) -> tuple[n.Stmt, Boxes]:
         """Close the box of one Realize with lets around it."""
         f = self.env[s.name]
-        box = _computed_box(s, self.nests.of(f))
+        box = None if self._overshoots(s) else _computed_box(s, self.nests.of(f))
         if box is not None:
             body, boxes = self.visit(s.body)
         else:
