@@ -1,0 +1,144 @@
+"""Every row of the table of gradient rules, by central differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from gradient_checks import check, total
+
+import halide_py as hl
+from halide_py.autodiff.rules import KINDS
+from halide_py.ir.intrinsics import EXTERNS, INTRINSICS
+
+x = hl.Var("x")
+POSITIVE = np.array([0.3, 0.7, 1.4, 2.6])
+SIGNED = np.array([-1.3, -0.4, 0.6, 1.7])
+UNIT = np.array([-0.8, -0.3, 0.2, 0.9])
+ABOVE_ONE = np.array([1.2, 1.9, 2.5, 4.0])
+
+ONE: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "sin": (hl.sin, SIGNED), "cos": (hl.cos, SIGNED), "tan": (hl.tan, UNIT), "asin": (hl.asin, UNIT), "acos": (hl.acos, UNIT), "atan": (hl.atan, SIGNED),
+    "sinh": (hl.sinh, SIGNED), "cosh": (hl.cosh, SIGNED), "tanh": (hl.tanh, SIGNED), "asinh": (hl.asinh, SIGNED), "acosh": (hl.acosh, ABOVE_ONE),
+    "atanh": (hl.atanh, UNIT), "exp": (hl.exp, SIGNED), "log": (hl.log, POSITIVE), "sqrt": (hl.sqrt, POSITIVE), "abs": (hl.abs, SIGNED),
+    "floor": (lambda e: hl.floor(e) + e, SIGNED), "ceil": (lambda e: hl.ceil(e) * e, SIGNED), "trunc": (lambda e: hl.trunc(e) * e, SIGNED),
+    "round": (lambda e: hl.round(e) * e, SIGNED), "mod": (lambda e: (e * 3) % hl.f64(0.7), SIGNED), "div": (lambda e: 1 / e, SIGNED),
+    "power": (lambda e: e ** 5, SIGNED), "negative power": (lambda e: e ** -2, SIGNED), "minus": (lambda e: -e - 2 * e, SIGNED),
+    "select": (lambda e: hl.select(e > 0, e * e, e * 3), SIGNED), "max": (lambda e: hl.max(e, 0) * hl.max(hl.f64(0.5), e), SIGNED),
+    "min": (lambda e: hl.min(e * e, e + 2), SIGNED), "clamp": (lambda e: hl.clamp(e * 2, hl.f64(-1), hl.f64(1.5)), SIGNED),
+    "cast": (lambda e: hl.f64(hl.f32(e)) * e, SIGNED), "strict_float": (lambda e: hl.strict_float(e * e), SIGNED),
+    "likely": (lambda e: hl.likely(e) * hl.likely_if_innermost(e), SIGNED), "lerp": (lambda e: hl.lerp(e, e * e, hl.f64(0.25)), SIGNED),
+    "lerp weight": (lambda e: hl.lerp(hl.f64(1), hl.f64(4), e), POSITIVE[:2]), "lerp by uint": (lambda e: hl.lerp(e, e * e, hl.u8(x * 20)), SIGNED),
+    "mux": (lambda e: hl.mux(x % 3, [e, e * e, e * e * e]), SIGNED), "require": (lambda e: hl.require(e < 10, e * e, "no"), SIGNED),
+    "memoize_tag": (lambda e: hl.memoize_tag(e * e, hl.i32(3)), SIGNED), "print_when": (lambda e: hl.print_when(e > 100, e * e), SIGNED),
+    "unsafe_promise_clamped": (lambda e: hl.unsafe_promise_clamped(e * e, hl.f64(0), hl.f64(10)), SIGNED),
+    "saturating_cast": (lambda e: hl.saturating_cast(hl.Float(64), hl.f32(e)) * e, SIGNED),
+    "random": (lambda e: hl.f64(hl.random_float()) * e, SIGNED), "fract": (hl.fract, SIGNED),
+    "integer": (lambda e: hl.f64(hl.i32(e * 10)) * e, SIGNED + 0.033), "absd": (lambda e: hl.absd(e, hl.f64(0.5)), SIGNED),
+    "if_then_else": (lambda e: hl.select(x < 2, e * e, e * 3), SIGNED),
+}
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_function_of_one(name: str) -> None:
+    function, at = ONE[name]
+
+    def build(a: Any) -> hl.Func:
+        f = hl.Func("f")
+        f[x] = function(a[x])
+        return total(f, at.size)
+
+    rounds = name in ("cast", "saturating_cast")  # through float32, whose steps are wide
+    check(build, at, tolerance=1e-3 if rounds else 1e-6, eps=1e-2 if rounds else 1e-6)
+
+
+TWO: dict[str, tuple[Callable[[Any, Any], Any], Any, Any]] = {
+    "add": (lambda a, b: a + b, SIGNED, UNIT), "sub": (lambda a, b: a - b, SIGNED, UNIT), "mul": (lambda a, b: a * b, SIGNED, UNIT),
+    "div": (lambda a, b: a / b, SIGNED, UNIT), "mod": (lambda a, b: a % b, SIGNED * 2.9, POSITIVE), "pow": (hl.pow, POSITIVE, SIGNED),
+    "atan2": (hl.atan2, SIGNED, UNIT), "hypot": (hl.hypot, SIGNED, UNIT), "max": (hl.max, SIGNED, UNIT), "min": (hl.min, SIGNED, UNIT),
+    "lerp": (lambda a, b: hl.lerp(a, b, a * b), SIGNED, UNIT), "select": (lambda a, b: hl.select(a > b, a * b, b), SIGNED, UNIT),
+}
+
+
+@pytest.mark.parametrize("name", TWO)
+def test_function_of_two(name: str) -> None:
+    function, p, q = TWO[name]
+
+    def build(a: Any, b: Any) -> hl.Func:
+        f = hl.Func("f")
+        f[x] = function(a[x], b[x])
+        return total(f, p.size)
+
+    check(build, p, q)
+
+
+FAST: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    "fast_exp": (hl.fast_exp, np.exp), "fast_log": (hl.fast_log, lambda v: 1 / v), "fast_sin": (hl.fast_sin, np.cos),
+    "fast_cos": (hl.fast_cos, lambda v: -np.sin(v)), "fast_inverse": (hl.fast_inverse, lambda v: -1 / v ** 2),
+    "fast_inverse_sqrt": (hl.fast_inverse_sqrt, lambda v: -0.5 * v ** -1.5), "erf": (hl.erf, lambda v: 2 / np.sqrt(np.pi) * np.exp(-v * v)),
+    "fast_pow": (lambda e: hl.fast_pow(e, e * 2), lambda v: v ** (2 * v) * (2 + 2 * np.log(v))),
+}
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_function_of_float32_only(name: str) -> None:
+    function, derivative = FAST[name]
+    v = POSITIVE.astype(np.float32)
+    b = hl.Buffer(v)
+    f = hl.Func("f")
+    f[x] = function(b[x])
+    got = np.array(hl.propagate_adjoints(f)[b].realize([v.size]))
+    np.testing.assert_allclose(got, derivative(POSITIVE), rtol=2e-3)
+
+
+def test_float16_keeps_its_type() -> None:
+    p = hl.ImageParam(hl.Float(16), 1, "half")
+    f = hl.Func("f")
+    f[x] = p[x] * p[x]
+    assert hl.propagate_adjoints(f)[p].type() == hl.Float(16)
+
+
+def test_every_float_operation_has_a_rule() -> None:
+    """Integer operations need none: what is an integer is a constant."""
+    integer = {"absd", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "shift_left", "shift_right", "popcount", "count_leading_zeros",
+               "count_trailing_zeros", "div_round_to_zero", "mod_round_to_zero", "is_nan", "is_inf", "is_finite", "widen_right_add", "widen_right_sub", "widen_right_mul",
+               "widening_shift_left", "widening_shift_right", "rounding_shift_left", "rounding_shift_right", "saturating_add", "saturating_sub",
+               "halving_add", "halving_sub", "rounding_halving_add", "mul_shift_right", "rounding_mul_shift_right", "concat_bits", "extract_bits", "stringify",
+               "trace"}
+    whole_updates = {"gather", "scatter"}  # refused with a message of their own
+    assert {name for name, row in INTRINSICS.items() if row.gradient is None} <= integer | whole_updates
+    assert not [row.name for row in EXTERNS.values() if row.builtin and row.gradient is None]
+    assert {k.__name__ for k in KINDS} >= {"Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Select", "Cast"}
+
+
+def test_the_extremum_of_equal_values_is_the_first() -> None:
+    """A kink gives the adjoint to one side only, and abs() none at 0."""
+    z = np.zeros(1, np.float32)
+    for function, expected in ((lambda e: hl.max(e, 0), 1), (lambda e: hl.max(hl.f32(0), e), 0), (lambda e: hl.min(e, 0), 1), (hl.abs, 0)):
+        b = hl.Buffer(z)
+        f = hl.Func("f")
+        f[x] = function(b[x])
+        assert np.array(hl.propagate_adjoints(f)[b].realize([1]))[0] == expected
+
+
+GUARDED: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
+    "sqrt": (lambda e: hl.select(e > 0, hl.sqrt(e), 0), [0.0, 4.0, -1.0], [0, 0.25, 0]),
+    "log": (lambda e: hl.select(e > 0, hl.log(e), 3 * e), [0.0, 4.0], [3, 0.25]),
+    "division": (lambda e: hl.select(e != 0, 1 / e, e), [0.0, 2.0], [1, -0.25]),
+    "atan2": (lambda e: hl.select(e > 0, hl.atan2(hl.f32(0), e), 2 * e), [0.0, 2.0], [2, 0]),
+    "max": (lambda e: hl.max(1 + e, hl.sqrt(e)), [0.0], [1]),
+    "nested": (lambda e: hl.select(e > 0, hl.select(e > 1, hl.log(e - 1), e), hl.sqrt(-e)), [0.0, 0.5, 3.0], [-np.inf, 1, 0.5]),
+    "pow at 0": (lambda e: hl.pow(e, hl.f32(0.0)) + e, [0.0, 2.0], [1, 1]),
+    "hypot at 0": (lambda e: hl.hypot(e, e), [0.0], [0]),
+}
+
+
+@pytest.mark.parametrize("name", GUARDED)
+def test_branches_not_taken_leak_no_nan(name: str) -> None:
+    function, at, expected = GUARDED[name]
+    b = hl.Buffer(np.array(at, np.float32))
+    f = hl.Func("f")
+    f[x] = function(b[x])
+    np.testing.assert_allclose(np.array(hl.propagate_adjoints(f)[b].realize([len(at)])), expected, rtol=1e-6)
