@@ -91,6 +91,8 @@ def _slide(f: Function, dims: list[str], op: n.For, lets: _Lets, monotone_guards
     if len(moving) != 1 or moving[0][0] not in dims:
         return {}
     v, low, high = moving[0]
+    if any(f"{f.name}.s{index}.{v}.min_required" in lets.values for index in range(len(f.updates))):
+        return {}  # a stage that computes more than is asked for would reset values its updates have finished
     if monotonic(low, op.name) not in (0, 1) or monotonic(high, op.name) not in (0, 1):
         return {}
     loop = var(op.name)

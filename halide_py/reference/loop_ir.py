@@ -59,7 +59,8 @@ def _printed(value: Value) -> str:
 class Interpreter:
     """One run: values of names, memory by name, and the closures made so far."""
 
-    def __init__(self, externs: Mapping[str, Operation] | None = None) -> None:
+    def __init__(self, externs: Mapping[str, Operation] | None = None, strict: bool = True) -> None:
+        self.strict = strict
         self.values: dict[str, Value] = {}
         self.memory: dict[str, Any] = {}
         self.externs = dict(externs or {})
@@ -343,7 +344,7 @@ class Interpreter:
             size = 0
             if condition():
                 size = s.padding + int(np.prod([e() for e in extents], dtype=object) if extents else 1)
-            self._alive(s.name, Flat(s.name, size), body)
+            self._alive(s.name, Flat(s.name, size, s.type, self.strict), body)
 
         return run
 
@@ -448,14 +449,16 @@ def run_stmt(stmt: n.Stmt, buffers: Mapping[str, Any], scalars: Mapping[str, Val
     machine.stmt(stmt)()
 
 
-def run_lowered(fn: LoweredFunction, arguments: Sequence[Any], externs: Mapping[str, Operation] | None = None) -> None:
+def run_lowered(fn: LoweredFunction, arguments: Sequence[Any], externs: Mapping[str, Operation] | None = None, strict: bool = True) -> None:
     """Call a lowered function. `arguments` follow `fn.args`: numbers for scalars; a BufferArgument, array or (array, mins) for buffers.
+    Unless `strict`, elements of allocations that were never written read as garbage rather than being an error: tails that compute
+    more than is asked for may read them, for values that nobody uses.
 
     Raises PipelineError where the pipeline refuses its arguments or fails, InternalError where the IR is wrong.
     """
     if len(arguments) != len(fn.args):
         raise InternalError(f"{fn.name} takes {len(fn.args)} arguments, {len(arguments)} given")
-    machine = Interpreter(externs)
+    machine = Interpreter(externs, strict)
     for arg, given in zip(fn.args, arguments):
         if arg.kind is ArgumentKind.InputScalar:
             machine.values[arg.name] = scalar.fit(given, arg.type)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import InternalError
 from ..ir.types import Type, TypeCode
-from .scalar import Value, from_bits, to_bits
+from .scalar import Value, fit, from_bits, to_bits
 
 _CODES = {"i": TypeCode.Int, "u": TypeCode.UInt, "f": TypeCode.Float}
 
@@ -149,16 +149,18 @@ class Region:
 
 
 class Flat:
-    """An allocation of so many elements."""
+    """An allocation of so many elements of a type. Unless `strict`, an element never written reads as garbage, as it does from real memory."""
 
-    def __init__(self, name: str, size: int) -> None:
-        self.name, self.size = name, size
+    def __init__(self, name: str, size: int, t: Type, strict: bool) -> None:
+        self.name, self.size, self.type, self.strict = name, size, t, strict
         self.cells: dict[int, Value] = {}
 
     def load(self, index: int) -> Value:
         """The element at a flat index; it must have been written."""
         value = self.cells.get(index)
         if value is None:
+            if 0 <= index < self.size and not self.strict:
+                return fit(index * 37 + 85, self.type)
             where = "was never written" if 0 <= index < self.size else f"lies outside its {self.size} elements"
             raise InternalError(f"Load of {self.name}[{index}], which {where}")
         return value
