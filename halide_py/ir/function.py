@@ -129,15 +129,15 @@ class LoopLevel:
         return self.kind == "root"
 
     def matches(self, loop: str) -> bool:
-        """Whether this is just inside the lowered loop named `loop` (`func.s0.var`)."""
-        if self.kind != "at":
+        """Whether this is just inside the lowered loop named `loop` (`func.s0.var`); without a stage, in whichever stage has such a loop."""
+        if self.kind != "at" or not loop.startswith(self.func + ".s"):
             return False
-        stage = self.stage if self.stage >= 0 else 0
-        return loop == f"{self.func}.s{stage}.{self.var}"
+        stage, _, var = loop[len(self.func) + 2:].partition(".")
+        return var == self.var and stage.isdigit() and self.stage in (-1, int(stage))
 
     def same(self, other: LoopLevel) -> bool:
         """Whether both name the same place now."""
-        return self.kind == other.kind and (self.kind != "at" or (self.func, self.var, max(self.stage, 0)) == (other.func, other.var, max(other.stage, 0)))
+        return self.kind == other.kind and (self.kind != "at" or (self.func, self.var, self.stage) == (other.func, other.var, other.stage))
 
 
 def inline_level() -> LoopLevel:

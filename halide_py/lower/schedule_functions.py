@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.function import OUTERMOST, Function
+from ..ir.function import OUTERMOST, Function, LoopLevel
 from ..ir.traverse import Rec, mentions, rewrite
 from .environment import Environment
 from .loop_nest import StageNest, build_nest, var
@@ -107,41 +107,38 @@ def describe(loop: str) -> str:
     return f"({func}, {v}){update}"
 
 
+def _position(f: Function, level: LoopLevel, directive: str, loops: list[n.For], advice: str) -> int:
+    """The index of the loop that `level` names among the loops around a use; -1 for root. Raises CompileError when it is not there."""
+    if level.is_root():
+        return -1
+    for i, loop in enumerate(loops):
+        if level.matches(loop.name):
+            return i
+    raise CompileError(f"Func {f.name} is scheduled {directive}({level.func}, {level.var}), which does not enclose all uses of {f.name}. {advice}")
+
+
 def check_levels(f: Function, s: n.Stmt) -> None:
     """Raise CompileError unless the compute and store levels enclose all uses of `f`, in the right order, with no race."""
     schedule = f.schedule
-    legal = legal_levels(s, f.name)
-    names = [loop.name for loop in legal]
-    places = ["compute_root()", *(f"compute_at{describe(x)}" for x in names if not x.endswith(OUTERMOST))]
-    advice = f"Legal locations for the computation of {f.name} are: {', '.join(places)} ({f.where})"
-
-    def position(level_name: str, level: object) -> int:
-        if schedule_root(level):
-            return -1
-        for i, name in enumerate(names):
-            if level.matches(name):  # type: ignore[attr-defined]
-                return i
-        where = f"({level.func}, {level.var})"  # type: ignore[attr-defined]
-        raise CompileError(f"Func {f.name} is scheduled {level_name}{where}, which does not enclose all uses of {f.name}. {advice}")
-
-    def schedule_root(level: object) -> bool:
-        return level.is_root()  # type: ignore[attr-defined,no-any-return]
-
     for level in (schedule.compute_level, schedule.store_level):
         if not level.defined:
             raise CompileError(f"Func {f.name} has a LoopLevel that was never set ({f.where})")
     if schedule.compute_level.is_inline():
         return
-    compute = position("compute_at", schedule.compute_level)
-    store = compute if schedule.store_level.is_inline() else position("store_at", schedule.store_level)
-    if store > compute:
-        raise CompileError(f"Func {f.name} is stored inside the loop it is computed at; store_at must name a loop outside of compute_at. {advice}")
-    for loop in legal[store + 1:compute + 1]:
-        if loop.kind in (n.ForType.Parallel, n.ForType.Vectorized):
-            kind = "parallel" if loop.kind is n.ForType.Parallel else "vectorized"
-            raise CompileError(
-                f"Func {f.name} is stored outside of the {kind} loop {describe(loop.name)} but computed inside it, which is a potential race "
-                f"condition; store it inside that loop, or compute it outside. {advice}")
+    names = [loop.name for loop in legal_levels(s, f.name)]
+    places = ["compute_root()", *(f"compute_at{describe(x)}" for x in names if not x.endswith(OUTERMOST))]
+    advice = f"Legal locations for the computation of {f.name} are: {', '.join(places)} ({f.where})"
+    for loops in uses_of(s, f.name):
+        compute = _position(f, schedule.compute_level, "compute_at", loops, advice)
+        store = compute if schedule.store_level.is_inline() else _position(f, schedule.store_level, "store_at", loops, advice)
+        if store > compute:
+            raise CompileError(f"Func {f.name} is stored inside the loop it is computed at; store_at must name a loop outside of compute_at. {advice}")
+        for loop in loops[store + 1:compute + 1]:
+            if loop.kind in (n.ForType.Parallel, n.ForType.Vectorized):
+                kind = "parallel" if loop.kind is n.ForType.Parallel else "vectorized"
+                raise CompileError(
+                    f"Func {f.name} is stored outside of the {kind} loop {describe(loop.name)} but computed inside it, which is a potential race "
+                    f"condition; store it inside that loop, or compute it outside. {advice}")
 
 
 def inject(f: Function, nests: list[StageNest], s: n.Stmt, is_output: bool) -> n.Stmt:
