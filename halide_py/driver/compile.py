@@ -15,13 +15,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..codegen_c import generate
-from ..errors import InternalError, PipelineError
+from ..errors import CompileError, InternalError, PipelineError
 from ..ir import nodes as n
+from ..ir.build import NOTHING
 from ..ir.function import Function
 from ..ir.intrinsics import ExternFunction
 from ..ir.module import LoweredArgument, LoweredFunction, LoweredModule
-from ..ir.target import Target
-from ..ir.traverse import nodes_of
+from ..ir.target import ISA_FEATURES, Target
+from ..ir.target_words import TargetFeature
+from ..ir.traverse import nodes_of, rewrite
 from ..lower.pipeline import Observer, lower, with_outputs
 from . import cache
 from ._ffi import ffi
@@ -122,9 +124,30 @@ class Times:
 
 def lower_to_module(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: str, target: Target,
                     requirements: Sequence[Requirement] = (), observer: Observer | None = None) -> LoweredModule:
-    """The pipeline as loop IR under its C name."""
+    """The pipeline as loop IR under its C name. Raises CompileError for options of the target that cannot be honoured."""
+    _check_features(target)
     f = lower(outputs, args, c_name(name), target, requirements, observer)
-    return LoweredModule(f.name, [LoweredFunction(f.name, f.args, f.body, name)])
+    body = rewrite(f.body, {n.Assert: lambda s, rec: NOTHING}) if target.has_feature(TargetFeature.NoAsserts) else f.body
+    return LoweredModule(f.name, [LoweredFunction(f.name, f.args, body, name)])
+
+
+_HONOURED = ISA_FEATURES | {
+    TargetFeature.JIT, TargetFeature.Debug, TargetFeature.EnableBacktraces, TargetFeature.NoAsserts, TargetFeature.NoBoundsQuery,
+    TargetFeature.LargeBuffers, TargetFeature.NoRuntime, TargetFeature.EmbedBitcode, TargetFeature.EnableLLVMLoopOpt, TargetFeature.LLVMLargeCodeModel,
+}
+_INSTEAD = {
+    TargetFeature.StrictFloat: "use strict_float() on expressions", TargetFeature.TraceLoads: "use Func.trace_loads()",
+    TargetFeature.TraceStores: "use Func.trace_stores()", TargetFeature.TraceRealizations: "use Func.trace_realizations()",
+    TargetFeature.ASAN: "set HL_SANITIZE=address", TargetFeature.TSAN: "set HL_SANITIZE=thread",
+}
+
+
+def _check_features(target: Target) -> None:
+    """What is asked for and would be ignored is an error."""
+    for f in target.features():
+        if f not in _HONOURED:
+            why = "pipelines are compiled for the CPU" if Target().with_feature(f).has_gpu_feature() else _INSTEAD.get(f, "it is not supported; remove it")
+            raise CompileError(f"Target {target} has feature {f.label}: {why}")
 
 
 def link_inputs(module: LoweredModule) -> list[str]:

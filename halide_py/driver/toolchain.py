@@ -20,6 +20,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from ..codegen_c.machine import Machine
 from ..errors import CompileError, InternalError
@@ -152,12 +153,13 @@ def _with_inner_programs(t: Toolchain) -> Toolchain:
 def _toolchain(command: tuple[str, ...], arch: tuple[str, ...]) -> Toolchain:
     program = shutil.which(command[0]) or command[0]
     stat = os.stat(program)
-    known = repr((_PROBE_VERSION, command, arch, FLAGS, program, stat.st_size, stat.st_mtime_ns, sorted(cpu_flags())))
+    asked = repr((_PROBE_VERSION, command, arch, FLAGS, program, stat.st_size, stat.st_mtime_ns, sorted(cpu_flags())))
     folder = cache_dir()
-    path = os.path.join(folder, f"toolchain-{hashlib.sha256(known.encode()).hexdigest()[:24]}.json") if folder else ""
+    path = os.path.join(folder, f"toolchain-{hashlib.sha256(asked.encode()).hexdigest()[:24]}.json") if folder else ""
     try:
         with open(path, encoding="utf-8") as file:
-            return Toolchain(**{k: tuple(v) if isinstance(v, list) else v for k, v in json.load(file).items()})
+            known: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in json.load(file).items()}
+            return Toolchain(**known)
     except (OSError, ValueError, TypeError, AttributeError):
         pass  # never asked, or a damaged answer
     found = _probe(list(command), arch)

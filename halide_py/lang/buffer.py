@@ -155,17 +155,19 @@ class Buffer(BufferViews):
     # -- NumPy
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        a = self.array.T
+        a: Array = self.array.T
         if dtype is not None and np.dtype(dtype) != a.dtype:
             if copy is False:
                 raise ValueError(f"a Buffer of {self.storage.type} as an array of {np.dtype(dtype)} needs a copy")
-            return a.astype(dtype)
+            converted: Array = a.astype(dtype)
+            return converted
         return a.copy() if copy else a
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
         self.storage.exported = a = self.array.T
-        return a.__array_interface__
+        interface: dict[str, Any] = a.__array_interface__
+        return interface
 
     def __buffer__(self, flags: int) -> memoryview:
         return memoryview(self.array.T)

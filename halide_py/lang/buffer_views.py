@@ -55,9 +55,8 @@ class BufferViews:
 
         Raises IndexError when that is not inside the Buffer.
         """
-        if rect is None and min is None:
-            rect = dimension
-        pairs = [(dimension, (min, extent))] if rect is None else list(enumerate(rect))
+        pairs: list[tuple[int, tuple[int, int]]] = list(enumerate(dimension if rect is None else rect)) if min is None or extent is None else [
+            (dimension, (min, extent))]
         array, mins = self.array, list(self.storage.mins)
         for d, (low, size) in pairs:
             self._known("crop", d)
@@ -65,7 +64,8 @@ class BufferViews:
             if start < 0 or size < 0 or start + size > array.shape[d]:
                 raise IndexError(f"crop() of dimension {d} of Buffer {self.name()} to min {low}, extent {size}, which is not inside "
                                  f"min {mins[d]}, extent {array.shape[d]}")
-            array = array[(slice(None),) * d + (slice(start, start + size),)]
+            index: tuple[Any, ...] = (slice(None),) * d + (slice(start, start + size),)
+            array = array[index]
             mins[d] = int(low)
         self.storage.replace(array, mins)
 

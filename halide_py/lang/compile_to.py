@@ -18,6 +18,7 @@ from ..ir.module import LoweredArgument
 from ..ir.target import Target, get_target_from_environment
 from ..lower.print_loop_nest import loop_nest_text
 from .argument import infer_arguments, lowered_arguments
+from .schedule_warnings import warn_about_schedules
 
 _UNDEFINED = Target()
 
@@ -39,8 +40,7 @@ class CompileTo:
         functions = self._outputs(call)
         if target.has_unknowns():
             target = get_target_from_environment()
-        if target.has_gpu_feature():
-            raise CompileError(f"Target {target} asks for a GPU; pipelines are compiled for the CPU. Remove the feature")
+        warn_about_schedules(functions)
         given = infer_arguments(functions, self.requirements) if arguments is None else list(arguments)
         if arguments is None:
             given = [a for a in given if a.param is None or a.param.buffer is None or not a.param.buffer.is_bound_to(a.param)]

@@ -29,6 +29,7 @@ from .edits import Edits, count_edit
 from .effects import printable
 from .expr import to_expr
 from .program import Program, as_buffer, is_array
+from .schedule_warnings import warn_about_schedules
 
 _UNDEFINED = Target()
 
@@ -125,7 +126,7 @@ class Pipeline(CompileTo):
             if found is not None and found.edits == Edits.number:
                 return found
             target = get_jit_target_from_environment()
-        program = self._compiled(jit_target(target), call)
+        program = self._compiled(target, call)
         if default:
             self._default = program
         return program
@@ -136,12 +137,17 @@ class Pipeline(CompileTo):
         now = fingerprint(functions, args, self.name, target, self.requirements, "")
         program = self._programs.get(key)
         if program is None or self._fingerprints[key] != now:
-            for f in functions:
-                f.frozen = True
+            self._prepare(functions)
             program = Program(functions, args, self.name, target, self.requirements)
             self._programs[key], self._fingerprints[key] = program, now
         program.edits = edits
         return program
+
+    def _prepare(self, functions: Sequence[Function]) -> None:
+        """What is done whenever the pipeline is compiled."""
+        warn_about_schedules(functions)
+        for f in functions:
+            f.frozen = True
 
     def compile_to_callable(self, arguments: Sequence[Any], target: Target = _UNDEFINED) -> Callable:
         """A Python function `c(inputs..., outputs...)` whose inputs are `arguments` (Params, ImageParams, Buffers or Arguments), in that order.
@@ -150,9 +156,8 @@ class Pipeline(CompileTo):
         """
         functions = self._outputs("compile_to_callable")
         args = lowered_arguments(arguments, functions, self.requirements)
-        target = jit_target(get_jit_target_from_environment() if target.has_unknowns() else target)
-        for f in functions:
-            f.frozen = True
+        target = get_jit_target_from_environment() if target.has_unknowns() else target
+        self._prepare(functions)
         return Callable(Program(functions, args, self.name, target, self.requirements), args[:len(arguments)])
 
     # -- running
@@ -219,13 +224,6 @@ class Pipeline(CompileTo):
         if not self.functions:
             return "<halide.Pipeline Pipeline()>"
         return f"<halide.Pipeline [{','.join(repr(f.name) for f in self.functions)}]>"
-
-
-def jit_target(target: Target) -> Target:
-    """A target that code to be run here is compiled for. Raises CompileError for what cannot be honoured."""
-    if target.has_gpu_feature():
-        raise CompileError(f"Target {target} asks for a GPU; pipelines are compiled for the CPU. Remove the feature")
-    return target
 
 
 def _items(dst: Any, call: str) -> list[Any]:

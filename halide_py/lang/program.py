@@ -94,7 +94,7 @@ class Program:
         if sizes and min(sizes) < 0:
             d = next(d for d, s in enumerate(sizes) if s < 0)
             raise PipelineError(f"Error: The extents for buffer Output buffer {self.output_args[0].name} dimension {d} "
-                                f"is negative ({sizes[d]})")
+                                f"is negative ({sizes[d]}) (in pipeline {self.compiled.name})")
         shapes: list[Shape] = []
         for _ in range(_MOST_QUERIES):
             before = shapes
@@ -121,7 +121,7 @@ class Program:
             before = shapes
         else:
             raise PipelineError(f"Error: infer_input_bounds() does not converge: the shapes required still change "
-                                f"after {_MOST_QUERIES} iterations; are the constraints on the buffers' shapes contradictory?")
+                                f"after {_MOST_QUERIES} iterations; are the constraints on the buffers' shapes contradictory? (in pipeline {self.compiled.name})")
         for p, raw in unset_buffers.items():
             p.buffer = Buffer.of_shape(p.type, raw.shape(), p.name)
             p.buffer.array.fill(0)

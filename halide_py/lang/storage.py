@@ -50,7 +50,8 @@ def wrap(source: Any) -> tuple[Array, Type]:
         t = TYPE_OF[array.dtype]
     else:
         hint = "" if array.dtype.isnative else "; convert it to the machine's byte order"
-        raise ValueError(f"Unsupported Buffer<> type: NumPy dtype {array.dtype}; bool, int8 to int64, uint8 to uint64 and float16 to float64 are supported{hint}")
+        raise ValueError(f"Unsupported Buffer<> type: NumPy dtype {array.dtype}; supported are bool, int8 to int64, uint8 to uint64 and "
+                         f"float16 to float64{hint}")
     if any(extent > _LARGEST for extent in array.shape) or any(abs(s) // array.itemsize > _LARGEST for s in array.strides):
         raise ValueError(f"Out of range dimensions in buffer conversion: shape {array.shape}; each extent and stride must be below 2^31")
     if any(s % array.itemsize for s in array.strides) or not array.flags.aligned:
@@ -77,7 +78,8 @@ def allocate(t: Type, sizes: Sequence[int], order: Sequence[int] | None = None) 
     if math.prod(extents) * t.bytes() >= 2**63:
         raise ValueError(f"a buffer of {extents} elements cannot be allocated")
     axes = storage[::-1]
-    return np.zeros([extents[d] for d in axes], dtype_of(t)).transpose([axes.index(d) for d in range(len(extents))])
+    whole: Array = np.zeros([extents[d] for d in axes], dtype_of(t))
+    return whole.transpose([axes.index(d) for d in range(len(extents))])
 
 
 def allocate_shape(t: Type, shape: Shape) -> Array:
@@ -88,12 +90,14 @@ def allocate_shape(t: Type, shape: Shape) -> Array:
             break
         dense *= extent
     else:
-        return np.empty([extent for _, extent, _ in reversed(shape)], dtype_of(t)).T
+        whole: Array = np.empty([extent for _, extent, _ in reversed(shape)], dtype_of(t))
+        return whole.T
     reach = [(max(extent, 1) - 1) * stride for _, extent, stride in shape]
     first = -sum(r for r in reach if r < 0)
     memory = np.empty(first + sum(r for r in reach if r > 0) + 1, dtype_of(t))
     extents, strides = [extent for _, extent, _ in shape], [stride * t.bytes() for _, _, stride in shape]
-    return np.lib.stride_tricks.as_strided(memory[first:], extents, strides)
+    view: Array = np.lib.stride_tricks.as_strided(memory[first:], extents, strides)
+    return view
 
 
 class Storage:
