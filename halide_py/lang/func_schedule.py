@@ -44,7 +44,7 @@ class FuncSchedulable(StageDirectives):
 
         Whether the loop exists and encloses all uses is checked when compiling.
         """
-        place = place_of(args, "compute_at", self.function)
+        place = place_of(args, "compute_at")
         self._placement().compute_level = place
         return self
 
@@ -61,7 +61,7 @@ class FuncSchedulable(StageDirectives):
     def store_at(self: F, *args: Any) -> F:
         """Keep this Func's storage for one iteration of a loop, which must enclose the loop it is computed at; arguments as for
         compute_at."""
-        place = place_of(args, "store_at", self.function)
+        place = place_of(args, "store_at")
         self._placement().store_level = place
         return self
 

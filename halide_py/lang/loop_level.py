@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import user_error
-from ..ir.function import Function, inline_level, root_level
 from ..ir.function import LoopLevel as Place
-from ..ir.traverse import mentions
+from ..ir.function import inline_level, root_level
 from .edits import count_edit
-from .rdom import VarOrRVar, as_loop
+from .rdom import as_loop
 
 
 class LoopLevel:
@@ -23,8 +22,7 @@ class LoopLevel:
             self.place = Place(defined=False)
         else:
             name = as_loop(var)
-            stage = int(stage_index) if stage_index >= 0 else _stage_with(func.function, name)
-            self.place = Place(func.function.name, name.name(), stage)
+            self.place = Place(func.function.name, name.name(), int(stage_index))
 
     @staticmethod
     def of(place: Place) -> LoopLevel:
@@ -61,19 +59,11 @@ class LoopLevel:
         return "<halide.LoopLevel>"
 
 
-def _stage_with(f: Function, v: VarOrRVar, used: str = "") -> int:
-    """The stage whose loop `v` is meant: of those that have it, the first that calls Func `used`, else the first; -1 when none has it
-    yet."""
-    having = [(k, s) for k, s in enumerate(f.stages()) if any(d.var == v.name() for d in s.schedule.dims)]
-    using = [k for k, s in having if used and any(mentions(e, used) for e in (*s.args, *s.values, s.predicate))]
-    return using[0] if using else having[0][0] if having and having[0][0] > 0 else -1
-
-
-def place_of(args: Sequence[Any], directive: str, producer: Function) -> Place:
-    """The place a directive for `producer` is given: (func, var) or a LoopLevel, which is kept by reference."""
+def place_of(args: Sequence[Any], directive: str) -> Place:
+    """The place a directive is given: (func, var) or a LoopLevel, which is kept by reference."""
     if len(args) == 1 and isinstance(args[0], LoopLevel):
         return args[0].place
     if len(args) != 2 or not hasattr(args[0], "function"):
         raise TypeError(f"{directive}() takes (func, var), (func, rvar) or a LoopLevel")
     f, v = args[0].function, as_loop(args[1])
-    return Place(f.name, v.name(), _stage_with(f, v, producer.name))
+    return Place(f.name, v.name())

@@ -104,7 +104,7 @@ def test_placement_and_loop_levels() -> None:
     f[x, y] += g[x, y]
     g.compute_at(f, y)
     place = g.function.schedule.compute_level
-    assert (place.func, place.var, place.stage) == (f.name(), "y", 1)  # the stage that calls g
+    assert (place.func, place.var, place.stage) == (f.name(), "y", -1)  # in whichever stage has the loop and calls g
     g.store_root().compute_root()
     assert g.function.schedule.store_level.is_root() and g.function.schedule.compute_level.is_root()
     g.compute_inline()
@@ -219,3 +219,17 @@ def test_every_change_is_an_edit() -> None:
     p.set(3)
     loops(f)
     assert Edits.number == before
+
+
+def test_names_given_again_stay_apart_in_the_list_of_splits() -> None:
+    def steps(program: str) -> list[str]:
+        f = func()
+        eval(program, {**globals(), "f": f})
+        return [{SplitKind.Split: f"{s.old}>{s.outer},{s.inner}", SplitKind.Fuse: f"{s.inner},{s.outer}>{s.old}", SplitKind.Rename: f"{s.old}>{s.outer}"}[s.kind]
+                for s in f._schedule().splits]
+
+    assert steps("f.vectorize(x, 8).unroll(x, 2)") == ["x>x.1,x.v0", "x.1>x,x.u0"]
+    assert steps("f.split(x, xo, x, 8).split(x, xi, x, 4)") == ["x>xo,x.1", "x.1>xi,x"]
+    assert steps("f.tile(x, y, xi, yi, 8, 4).fuse(x, y, x).split(x, x, t, 2)") == ["x>x.1,xi", "y>y,yi", "x.1,y>x.2", "x.2>x,t"]
+    assert steps("f.fuse(x, y, x)") == ["x>x.1", "x.1,y>x"]
+    assert steps("f.rename(x, xo).split(xo, x, xi, 4).rename(xi, xo)") == ["x>xo.1", "xo.1>x,xi", "xi>xo"]
