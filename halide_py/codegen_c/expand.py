@@ -5,7 +5,7 @@ Source of the formulas: Warren, Hacker's Delight, chapter 2 (averages without ov
 
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 from ..ir import build as b
 from ..ir import nodes as n

@@ -1,487 +1,416 @@
-"""Expressions as C: every value is emitted for a slice of lanes that fits the machine's vectors; one lane is a scalar.
-
-`Emitter.emit(e, start, count)` gives the C name of lanes start .. start + count - 1 of `e`, writing what it needs to the current
-block first. Values are named once per block (temporaries in SSA style), so shared subexpressions are computed once. Bool
-vectors are masks (all ones or zero) as wide as what they were made of. Vector `?:` is GNU C++, which is how the text is compiled.
-"""
+"""The forms of expression nodes: arithmetic, comparisons, logic, choice, lets, shuffles, reductions."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator
+from typing import Any
 
 from ..errors import InternalError
 from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.intrinsics import ExternFunction
 from ..ir.types import Type
-from . import calls, expand, memory
-from .ctypes_of import c_identifier, constant, is_half, short_type, value_bits, value_type
-from .machine import Machine
+from . import vectors as v
+from .ctypes_of import constant, is_half, short_type, value_bits, value_type
+from .emitter import HANDLERS, MASKS, Emitter, Pieces, is_atom
 
-_INFIX = {n.Add: "+", n.Sub: "-", n.Mul: "*"}
+_INFIX = {n.Add: "+", n.Sub: "-", n.Mul: "*", n.Div: "/"}
 _COMPARE = {n.EQ: "==", n.NE: "!=", n.LT: "<", n.LE: "<=", n.GT: ">", n.GE: ">="}
-Piece = tuple[int, int, str]  # first lane, lanes, C name
 
 
-class Emitter:
-    """Writes one C function: its lines, its scopes, and what the translation unit must declare for it."""
+def finish(em: Emitter, t: Type, count: int, text: str) -> str:
+    """A result as an operand: narrow scalars wrap, half floats are rounded."""
+    if is_half(t):
+        return round_half(em, t, count, text)
+    return f"({value_type(t)})({text})" if count == 1 and t.is_int_or_uint() and t.bits() < 32 else f"({text})"
 
-    def __init__(self, machine: Machine, unit: Any) -> None:
-        self.machine, self.unit = machine, unit
-        self.lines: list[str] = []
-        self.indent = 1
-        self.scopes: list[dict[Any, str]] = [{}]
-        self.loaded: list[dict[Any, str]] = [{}]  # values that read memory: good until the next store
-        self.names: dict[str, str] = {}
-        self.pieces: dict[str, list[Piece]] = {}
-        self.element_bytes: dict[int, int] = {}  # lanes -> widest element among values of so many lanes, in the current loop
-        self.pointers: dict[str, Type | None] = {}
-        self.context = "HL_NULL"
 
-    # -- text
+def round_half(em: Emitter, t: Type, count: int, text: str) -> str:
+    """A float rounded to a half float, still as a float."""
+    helper = em.unit.helper("hl_round_bf16" if t.is_bfloat() else "hl_round_f16")
+    if count == 1:
+        return f"{helper}({text})"
+    name = em.named(em.vector_type("f32", count), text)
+    return em.from_lanes(t, count, [f"{helper}({name}[{i}])" for i in range(count)])
 
-    def line(self, text: str) -> None:
-        """One line of the current block."""
-        self.lines.append("    " * self.indent + text)
 
-    def open(self, text: str) -> None:
-        """Begin a block."""
-        self.line(text)
-        self.indent += 1
-        self.scopes.append({})
-        self.loaded.append({})
+def arithmetic(em: Emitter, e: Any, start: int, count: int) -> str:
+    """+, -, * and float /."""
+    if count == 1:
+        return finish(em, e.type, 1, f"{em.emit(e.a, start, 1)} {_INFIX[type(e)]} {em.emit(e.b, start, 1)}")
+    if is_splat(e.a) and is_splat(e.b):
+        return splat_of(em, type(e)(e.a.value, e.b.value), count)
+    text = f"{v.operand(em, e.a, start, count)} {_INFIX[type(e)]} {v.operand(em, e.b, start, count)}"
+    return finish(em, e.type, count, text)
 
-    def close(self, text: str = "}") -> None:
-        """End a block."""
-        self.scopes.pop()
-        self.loaded.pop()
-        self.indent -= 1
-        self.line(text)
 
-    def forget_loads(self) -> None:
-        """Memory changed: values read from it must be read again."""
-        self.loaded = [{} for _ in self.loaded]
+def is_splat(e: n.Expr) -> bool:
+    """A broadcast of a scalar."""
+    return isinstance(e, n.Broadcast) and e.value.type.is_scalar()
 
-    def helper(self, name: str) -> str:
-        """A helper of the prelude, to be printed."""
-        self.unit.helpers.add(name)
-        return name
 
-    def vector_type(self, short: str, count: int, unaligned: bool = False) -> str:
-        """The name of a vector type: `u16x16`, or `u16x16u` for unaligned access to memory."""
-        self.unit.vectors.add((short, count))
-        return f"{short}x{count}" + ("u" if unaligned else "")
+def splat_of(em: Emitter, e: n.Expr, count: int) -> str:
+    """A scalar expression in every lane."""
+    return v.splat(em, short_type(e.type), count, v.scalar_operand(em, e))
 
-    def c_type(self, t: Type, count: int) -> str:
-        """The C type of a slice of a value."""
-        return value_type(t) if count == 1 else self.vector_type(short_type(t), count)
 
-    def temp(self, ctype: str, text: str) -> str:
-        """A named constant in the current block."""
-        name = f"t{self.unit.count()}"
-        self.line(f"const {ctype} {name} = {text};" if not ctype.endswith("*") else f"{ctype}const {name} = ({ctype}){text};")
-        return name
+def division(em: Emitter, e: Any, start: int, count: int) -> str:
+    """/ and %: Euclidean for integers, with x/0 = x%0 = 0."""
+    t, is_div = e.type, type(e) is n.Div
+    if t.is_float():
+        return arithmetic(em, e, start, count) if is_div else _float_modulo(em, e, start, count)
+    if t.is_bool():
+        raise InternalError("bools are divided; please report this with the program")
+    d = b.as_int(e.b)
+    if d == 0:
+        return "0" if count == 1 else f"({em.c_type(t, count)}){{}}"
+    if d is not None and d > 0:
+        return by_constant(em, e.a, d, t, start, count, is_div)
+    helper = em.unit.helper(f"hl_{'div' if is_div else 'mod'}_{short_type(t)}")
+    if count == 1:
+        return f"{helper}({em.emit(e.a, start, 1)}, {em.emit(e.b, start, 1)})"
+    return lane_by_lane(em, t, count, helper, [em.lanes(e.a, start, count), em.lanes(e.b, start, count)])
 
-    # -- slices
 
-    def slice_lanes(self, lanes: int) -> int:
-        """Lanes of a slice of a vector of so many lanes: a power of two that fills the machine's vectors with the widest elements around."""
-        fit = max(1, self.machine.vector_bytes // self.element_bytes.get(lanes, 4))
-        return min(fit, lanes & -lanes)
+def lane_by_lane(em: Emitter, t: Type, count: int, function: str, args: list[list[str]]) -> str:
+    """A scalar function applied to each lane."""
+    return em.from_lanes(t, count, [f"{function}({', '.join(each)})" for each in zip(*args)])
 
-    def slices(self, lanes: int) -> Iterator[tuple[int, int]]:
-        """(first lane, lanes) of each slice."""
-        size = self.slice_lanes(lanes)
-        return ((start, size) for start in range(0, lanes, size))
 
-    # -- values
+def by_constant(em: Emitter, e: n.Expr, d: int, t: Type, start: int, count: int, is_div: bool) -> str:
+    """Division by, or remainder of, a positive constant; signed: complement negative numbers, so that truncation rounds down."""
+    literal, one_less = v.const_operand(e, d), v.const_operand(e, d - 1)
+    if d & (d - 1) == 0:
+        a = em.emit(e, start, count)
+        return finish(em, t, count, f"{a} >> {d.bit_length() - 1}" if is_div else f"{a} & {one_less}")
+    ctype = em.c_type(t, count)
+    if t.is_uint():
+        a = em.emit(e, start, count)
+        if is_div or count == 1:
+            return finish(em, t, count, f"{a} {'/' if is_div else '%'} {literal}")
+        a = em.named(ctype, a)
+        return f"({a} - {a} / {literal} * {literal})"
+    a = em.atom(e, start, count)
+    sign = em.name(ctype, finish(em, t, count, f"{a} >> {t.bits() - 1}"))
+    quotient = finish(em, t, count, f"(({a} ^ {sign}) / {literal}) ^ {sign}")
+    return quotient if is_div else finish(em, t, count, f"{a} - {quotient} * {literal}")
 
-    def scalar(self, e: n.Expr) -> str:
-        """A scalar value."""
-        return self.emit(e, 0, 1)
 
-    def lane(self, e: n.Expr, i: int) -> str:
-        """One lane of a vector as a scalar: bools as 0 or 1."""
-        return self.emit(e, i, 1)
+def _float_modulo(em: Emitter, e: n.Mod, start: int, count: int) -> str:
+    t = e.type
+    helper = em.unit.helper(f"hl_mod_f{value_bits(t)}")
+    if count == 1:
+        return finish(em, t, 1, f"{helper}({em.emit(e.a, start, 1)}, {em.emit(e.b, start, 1)})")
+    text = lane_by_lane(em, t, count, helper, [em.lanes(e.a, start, count), em.lanes(e.b, start, count)])
+    return round_half(em, t, count, text) if is_half(t) else text
 
-    def lookup(self, key: Any) -> str | None:
-        """A value that was computed already and still holds."""
-        for scope in (self.scopes, self.loaded):
-            for names in reversed(scope):
-                if key in names:
-                    return names[key]
-        return None
 
-    def emit(self, e: n.Expr, start: int, count: int) -> str:
-        """Lanes start .. start + count - 1 of `e` as a C name or literal."""
-        if isinstance(e, (n.IntImm, n.UIntImm, n.FloatImm, n.StringImm)):
-            return constant(e)
-        key = (e, start, count)
-        found = self.lookup(key)
-        if found is not None:
-            return found
-        name = self._emit(e, start, count)
-        reads = e.mask & (n.Load.bit | n.Call.bit)
-        (self.loaded if reads else self.scopes)[-1][key] = name
-        return name
+def extremum(em: Emitter, e: Any, start: int, count: int) -> str:
+    """min: a < b ? a : b, so b where either is NaN; max likewise."""
+    if e.type.is_bool():
+        return f"({em.emit(e.a, start, 1)} {'&' if type(e) is n.Min else '|'} {em.emit(e.b, start, 1)})"
+    form = v.minimum if type(e) is n.Min else v.maximum
+    return form(em, em.c_type(e.type, count), em.emit(e.a, start, count), em.emit(e.b, start, count))
 
-    def _emit(self, e: n.Expr, start: int, count: int) -> str:
-        handler = _HANDLERS.get(type(e))
-        if handler is None:
-            raise InternalError(f"code generation has no form for {type(e).__name__}")
-        return handler(self, e, start, count)
 
-    def by_lanes(self, t: Type, count: int, one: Callable[[int], str]) -> str:
-        """A slice put together from scalars."""
-        if count == 1:
-            return one(0)
-        if t.is_bool():
-            bits = self.mask_bits(count)
-            return self.temp(self.vector_type(f"i{bits}", count), "{" + ", ".join(f"(int{bits}_t)-({one(i)})" for i in range(count)) + "}")
-        return self.temp(self.c_type(t, count), "{" + ", ".join(one(i) for i in range(count)) + "}")
+def comparison(em: Emitter, e: Any, start: int, count: int) -> str:
+    """A scalar comparison."""
+    return f"({em.emit(e.a, start, 1)} {_COMPARE[type(e)]} {em.emit(e.b, start, 1)})"
 
-    def mask_bits(self, count: int) -> int:
-        """How wide the elements of a mask made from scalars are."""
-        return max(8, min(64, 8 * self.machine.vector_bytes // count)) if count * 4 > self.machine.vector_bytes else 32
 
-    def mask(self, e: n.Expr, start: int, count: int, bits: int) -> str:
-        """A slice of a bool vector as a mask of `bits` wide elements."""
-        name = self.emit(e, start, count)
-        have = self.unit.mask_width[name]
-        if have == bits:
-            return name
-        key = (e, start, count, bits)
-        found = self.lookup(key)
+def comparison_mask(em: Emitter, e: Any, start: int, count: int, bits: int) -> str:
+    """A comparison of vectors, made at the width of what is compared, then brought to the width wanted."""
+    op = _COMPARE[type(e)]
+    if e.a.type.is_bool():
+        x, y = em.mask(e.a, start, count, bits), em.mask(e.b, start, count, bits)
+        return {"==": f"(~({x} ^ {y}))", "!=": f"({x} ^ {y})", "<": f"(~{x} & {y})", "<=": f"(~{x} | {y})", ">": f"({x} & ~{y})", ">=": f"({x} | ~{y})"}[op]
+    if is_splat(e.a) and is_splat(e.b):
+        return v.mask_of_scalar(em, em.scalar(type(e)(e.a.value, e.b.value)), bits, count)
+
+    def compare(first: int, size: int) -> str:
+        return f"({v.operand(em, e.a, first, size)} {op} {v.operand(em, e.b, first, size)})"
+
+    return mask_at_width(em, compare, value_bits(e.a.type), start, count, bits)
+
+
+def mask_at_width(em: Emitter, make: Any, have: int, start: int, count: int, bits: int) -> str:
+    """A mask of `bits` from `make(first, size)`, which makes masks of `have` bits for slices that fit a register."""
+    size = min(count, em.machine.native_lanes(have))
+    if have <= bits or size == count:
+        return v.resize_mask(em, make(start, count), have, bits, count)
+    parts = [em.name(em.vector_type(f"i{have}", size), make(start + k, size)) for k in range(0, count, size)]
+    return v.narrow(em, parts, f"i{have}", f"i{bits}", size)
+
+
+def logic(em: Emitter, e: Any, start: int, count: int) -> str:
+    """Scalar and, or."""
+    return f"({em.emit(e.a, start, 1)} {'&&' if type(e) is n.And else '||'} {em.emit(e.b, start, 1)})"
+
+
+def logic_mask(em: Emitter, e: Any, start: int, count: int, bits: int) -> str:
+    """and, or (and min, max) of masks."""
+    op = "&" if type(e) in (n.And, n.Min, n.Mul) else "|"
+    return f"({em.mask(e.a, start, count, bits)} {op} {em.mask(e.b, start, count, bits)})"
+
+
+def negation(em: Emitter, e: n.Not, start: int, count: int) -> str:
+    """Scalar not."""
+    return f"(!{em.emit(e.a, start, 1)})"
+
+
+def negation_mask(em: Emitter, e: n.Not, start: int, count: int, bits: int) -> str:
+    """not of a mask."""
+    return f"(~{em.mask(e.a, start, count, bits)})"
+
+
+def select(em: Emitter, e: n.Select, start: int, count: int) -> str:
+    """condition ? a : b; both are evaluated."""
+    t = e.type
+    if count == 1:
+        c = em.emit(e.condition, start if e.condition.type.is_vector() else 0, 1)
+        return f"({c} ? {em.emit(e.true_value, start, 1)} : {em.emit(e.false_value, start, 1)})"
+    x, y = em.emit(e.true_value, start, count), em.emit(e.false_value, start, count)
+    if e.condition.type.is_scalar():
+        return f"({em.scalar(e.condition)} ? {x} : {y})"
+    bits = value_bits(t)
+    return v.choose(em, em.c_type(t, count), em.vector_type(f"i{bits}", count), em.mask(e.condition, start, count, bits), x, y)
+
+
+def select_mask(em: Emitter, e: n.Select, start: int, count: int, bits: int) -> str:
+    """A choice between masks."""
+    x, y = em.mask(e.true_value, start, count, bits), em.mask(e.false_value, start, count, bits)
+    if e.condition.type.is_scalar():
+        return f"({em.scalar(e.condition)} ? {x} : {y})"
+    ctype = em.vector_type(f"i{bits}", count)
+    return v.choose(em, ctype, ctype, em.mask(e.condition, start, count, bits), x, y)
+
+
+# ---- names
+
+
+def variable(em: Emitter, e: n.Variable, start: int, count: int) -> str:
+    """A name, or a slice of a vector that was named in parts."""
+    if e.type.is_scalar():
+        found = em.names.get(e.name)
         if found is None:
-            found = self.convert_mask(name, have, bits, count)
-            (self.loaded if e.mask & (n.Load.bit | n.Call.bit) else self.scopes)[-1][key] = found
+            raise InternalError(f"{e.name} is used but not bound in the lowered code; please report this with the program")
         return found
+    alias = em.aliases.get(e.name)
+    if alias is not None:
+        return em.emit(alias, start, count)
+    pieces = em.pieces[e.name]
+    if e.type.is_bool():
+        return f"(-{_piece(em, pieces, f'i{pieces.bits}', start, 1, e.type.lanes())})"
+    return _piece(em, pieces, short_type(e.type), start, count, e.type.lanes())
 
-    def convert_mask(self, name: str, have: int, bits: int, count: int) -> str:
-        """A mask at another width, in steps of two."""
-        while have != bits:
-            have = have * 2 if have < bits else have // 2
-            name = self.named_mask(f"__builtin_convertvector({name}, {self.vector_type(f'i{have}', count)})", have, count)
-        return name
 
-    def named_mask(self, text: str, bits: int, count: int) -> str:
-        """A mask with its width remembered."""
-        name = self.temp(self.vector_type(f"i{bits}", count), text)
-        self.unit.mask_width[name] = bits
-        return name
+def variable_mask(em: Emitter, e: n.Variable, start: int, count: int, bits: int) -> str:
+    """A bool vector that was named in parts."""
+    alias = em.aliases.get(e.name)
+    if alias is not None:
+        return em.mask(alias, start, count, bits)
+    pieces = em.pieces[e.name]
+    return mask_at_width(em, lambda first, size: _piece(em, pieces, f"i{pieces.bits}", first, size, e.type.lanes()), pieces.bits, start, count, bits)
 
-    # -- handlers
 
-    def variable(self, e: n.Variable, start: int, count: int) -> str:
-        if e.type.is_vector():
-            return self.from_pieces(e, start, count)
-        return self.names.get(e.name) or c_identifier(e.name)
+def _piece(em: Emitter, pieces: Pieces, short: str, start: int, count: int, lanes: int) -> str:
+    """Lanes of a vector held in parts."""
+    sources: list[tuple[str, int]] = []
+    starts: list[int] = []
+    first = 0
+    for name, size in zip(pieces.names, piece_sizes(lanes, pieces.width)):
+        sources.append((name, size))
+        starts.append(first)
+        first += size
+    wanted = []
+    for lane in range(start, start + count):
+        k = next(k for k in range(len(starts) - 1, -1, -1) if starts[k] <= lane)
+        wanted.append((k, lane - starts[k]))
+    return v.pick(em, short, sources, wanted)
 
-    def from_pieces(self, e: n.Variable, start: int, count: int) -> str:
-        """A slice of a vector that was computed in slices of another size."""
-        pieces = self.pieces[e.name]
-        for first, size, name in pieces:
-            if (first, size) == (start, count):
-                return name
-        first, size, name = next(p for p in pieces if p[0] <= start < p[0] + p[1])
-        if count == 1:
-            return f"(({name}[{start - first}]) & 1)" if e.type.is_bool() else f"{name}[{start - first}]"
 
-        def one(i: int) -> str:
-            first, size, name = next(p for p in pieces if p[0] <= start + i < p[0] + p[1])
-            text = name if size == 1 else f"{name}[{start + i - first}]"
-            return f"({text} & 1)" if e.type.is_bool() else text
+def piece_sizes(lanes: int, width: int) -> list[int]:
+    """Lanes of each part of a vector held in parts of `width`."""
+    out = []
+    while lanes:
+        while width > lanes:
+            width //= 2
+        out.append(width)
+        lanes -= width
+    return out
 
-        return self.remember_mask(self.by_lanes(e.type, count, one), e.type, count)
 
-    def remember_mask(self, name: str, t: Type, count: int) -> str:
-        """Note the width of a mask made by `by_lanes`."""
-        if t.is_bool() and count > 1:
-            self.unit.mask_width[name] = self.mask_bits(count)
-        return name
-
-    def broadcast(self, e: n.Broadcast, start: int, count: int) -> str:
-        inner = e.value.type.lanes()
-        if inner > 1:
-            at = start % inner
-            if at + count <= inner:
-                return self.emit(e.value, at, count)
-            return self.remember_mask(self.by_lanes(e.type, count, lambda i: self.lane(e.value, (start + i) % inner)), e.type, count)
-        s = self.scalar(e.value)
-        if count == 1:
-            return s
-        key = (e.value, "splat", count)
-        found = self.lookup(key)
-        if found is None:
-            if e.type.is_bool():
-                bits = self.mask_bits(count)
-                v = self.vector_type(f"i{bits}", count)
-                found = self.named_mask(f"({v}){{}} - (int{bits}_t)({s})", bits, count)
+def bind(em: Emitter, name: str, value: n.Expr) -> None:
+    """Compute a let's value now."""
+    t = value.type
+    if t.is_vector():
+        bits = mask_home(em, value) if t.is_bool() else value_bits(t)
+        width = em.machine.native_lanes(bits)
+        names = []
+        for start, count in em.slices(t, bits):
+            if t.is_bool():
+                text, ctype = em.mask(value, start, count, bits) if count > 1 else f"-(int{bits}_t){em.emit(value, start, 1)}", em.vector_type(f"i{bits}", count)
+                ctype = ctype if count > 1 else f"int{bits}_t"
             else:
-                v = self.c_type(e.type, count)
-                found = self.temp(v, f"({value_type(e.type)})({s}) - ({v}){{}}")
-            (self.loaded if e.value.mask & (n.Load.bit | n.Call.bit) else self.scopes)[-1][key] = found
-        return found
+                text, ctype = em.emit(value, start, count), em.c_type(t, count)
+            names.append(text if is_atom(text) and not text[0].isdigit() else em.name(ctype, text, name))
+        em.pieces[name] = Pieces(width, bits, names)
+        return
+    text = em.scalar(value)
+    em.names[name] = text if is_atom(text) else em.name(value_type(t), text, name)
 
-    def ramp(self, e: n.Ramp, start: int, count: int) -> str:
-        inner = e.base.type.lanes()
-        if count == 1:
-            k = start // inner
-            base = self.lane(e.base, start % inner)
-            if k == 0:
-                return base
-            return self.temp(value_type(e.type), f"({value_type(e.type)})({base} + {k} * {self.lane(e.stride, start % inner)})")
-        v = self.c_type(e.type, count)
-        if inner == 1:
-            iota = ", ".join(str(start + i) for i in range(count))
-            return self.temp(v, f"{self.scalar(e.base)} + {self.scalar(e.stride)} * ({v}){{{iota}}}")
-        if start % inner + count <= inner:
-            base, stride = self.emit(e.base, start % inner, count), self.emit(e.stride, start % inner, count)
-            return self.temp(v, f"{base} + {stride} * ({value_type(e.type)}){start // inner}")
-        return self.by_lanes(e.type, count, lambda i: self.ramp(e, start + i, 1))
 
-    def arithmetic(self, e: Any, start: int, count: int) -> str:
-        a, c = self.emit(e.a, start, count), self.emit(e.b, start, count)
-        return self.finish(e.type, count, f"{a} {_INFIX[type(e)]} {c}")
+def mask_home(em: Emitter, e: n.Expr) -> int:
+    """The width of mask at which a bool vector is computed without conversion."""
+    if isinstance(e, (n.EQ, n.NE, n.LT, n.LE, n.GT, n.GE)):
+        return value_bits(e.a.type) if not e.a.type.is_bool() else mask_home(em, e.a)
+    if isinstance(e, (n.And, n.Or)):
+        return min(mask_home(em, e.a), mask_home(em, e.b))
+    if isinstance(e, n.Not):
+        return mask_home(em, e.a)
+    if isinstance(e, n.Load):
+        return 8
+    if isinstance(e, n.Variable) and e.name in em.pieces:
+        return em.pieces[e.name].bits
+    return 32
 
-    def finish(self, t: Type, count: int, text: str) -> str:
-        """Name a result; narrow scalars wrap, half floats round."""
-        if is_half(t):
-            round_ = self.helper("hl_round_bf16" if t.is_bfloat() else "hl_round_f16")
-            if count == 1:
-                return self.temp("float", f"{round_}({text})")
-            wide = self.temp(self.c_type(t, count), text)
-            return self.by_lanes(t, count, lambda i: f"{round_}({wide}[{i}])")
-        ctype = self.c_type(t, count)
-        return self.temp(ctype, f"({ctype})({text})" if count == 1 and t.bits() < 32 else text)
 
-    def division(self, e: Any, start: int, count: int) -> str:
-        a, t = self.emit(e.a, start, count), e.type
-        is_div = type(e) is n.Div
-        if t.is_float():
-            c = self.emit(e.b, start, count)
-            if is_div:
-                return self.finish(t, count, f"{a} / {c}")
-            mod = self.helper(f"hl_mod_f{value_bits(t)}")
-            if count == 1:
-                return self.finish(t, 1, f"{mod}({a}, {c})")
-            return self.by_lanes(t, count, lambda i: f"{mod}({a}[{i}], {c}[{i}])")
-        d = b.as_int(e.b)
-        if d is not None and d > 0:
-            return self.by_constant(a, d, t, count, is_div)
-        helper = self.helper(f"hl_{'div' if is_div else 'mod'}_{short_type(t)}")
-        c = self.emit(e.b, start, count)
-        if count == 1:
-            return self.temp(value_type(t), f"{helper}({a}, {c})")
-        return self.by_lanes(t, count, lambda i: f"{helper}({a}[{i}], {c}[{i}])")
+def let(em: Emitter, e: n.Let, start: int, count: int) -> str:
+    """A let inside an expression: scalars are named, vectors computed where they are used."""
+    _let(em, e)
+    return em.emit(e.body, start, count)
 
-    def by_constant(self, a: str, d: int, t: Type, count: int, is_div: bool) -> str:
-        """Division by, or remainder of, a positive constant."""
-        ctype, bits = self.c_type(t, count), t.bits()
-        element = t.element_of()
-        literal = f"({value_type(t)}){constant(b.const(element, d))}"
-        if d & (d - 1) == 0:
-            text = f"{a} >> {d.bit_length() - 1}" if is_div else f"{a} & ({value_type(t)}){constant(b.const(element, d - 1))}"
-            return self.temp(ctype, f"({ctype})({text})")
-        if t.is_uint():
-            quotient = self.temp(ctype, f"({ctype})({a} / {literal})")
-        else:
-            sign = self.temp(ctype, f"({ctype})({a} >> {bits - 1})")
-            quotient = self.temp(ctype, f"({ctype})((({a} ^ {sign}) / {literal}) ^ {sign})")
-        return quotient if is_div else self.temp(ctype, f"({ctype})({a} - {quotient} * {literal})")
 
-    def extremum(self, e: Any, start: int, count: int) -> str:
-        a, c = self.emit(e.a, start, count), self.emit(e.b, start, count)
-        return self.temp(self.c_type(e.type, count), f"{a} {'<' if type(e) is n.Min else '>'} {c} ? {a} : {c}")
+def let_mask(em: Emitter, e: n.Let, start: int, count: int, bits: int) -> str:
+    """A let around a bool vector."""
+    _let(em, e)
+    return em.mask(e.body, start, count, bits)
 
-    def comparison(self, e: Any, start: int, count: int) -> str:
-        op = _COMPARE[type(e)]
-        if count == 1:
-            return self.temp("uint8_t", f"{self.lane(e.a, start)} {op} {self.lane(e.b, start)}")
-        if e.a.type.is_bool():
-            bits = self.mask_bits(count)
-            a, c = self.mask(e.a, start, count, bits), self.mask(e.b, start, count, bits)
-            return self.named_mask({"==": f"~({a} ^ {c})", "!=": f"{a} ^ {c}", "<": f"~{a} & {c}", "<=": f"~{a} | {c}", ">": f"{a} & ~{c}", ">=": f"{a} | ~{c}"}[op],
-                                   bits, count)
-        bits = value_bits(e.a.type)
-        return self.named_mask(f"{self.emit(e.a, start, count)} {op} {self.emit(e.b, start, count)}", bits, count)
 
-    def logical(self, e: Any, start: int, count: int) -> str:
-        op = "&" if type(e) is n.And else "|"
-        if count == 1:
-            return self.temp("uint8_t", f"{self.lane(e.a, start)} {op} {self.lane(e.b, start)}")
-        a = self.emit(e.a, start, count)
-        bits = self.unit.mask_width[a]
-        return self.named_mask(f"{a} {op} {self.mask(e.b, start, count, bits)}", bits, count)
+def _let(em: Emitter, e: n.Let) -> None:
+    if e.value.type.is_vector():
+        em.aliases[e.name] = e.value
+        return
+    text = em.emit(e.value, 0, 1)
+    if not is_atom(text):
+        known = em.memo.get((e.value, 0, 1))
+        text = known or em.name(value_type(e.value.type), text, e.name)
+        if known is None:
+            em.remember((e.value, 0, 1), text, e.value)
+    em.names[e.name] = text
 
-    def negation(self, e: n.Not, start: int, count: int) -> str:
-        a = self.emit(e.a, start, count)
-        if count == 1:
-            return self.temp("uint8_t", f"!{a}")
-        return self.named_mask(f"~{a}", self.unit.mask_width[a], count)
 
-    def select(self, e: n.Select, start: int, count: int) -> str:
-        t = e.type
-        if count == 1:
-            c = self.lane(e.condition, start if e.condition.type.is_vector() else 0)
-            return self.temp(value_type(t), f"{c} ? {self.lane(e.true_value, start)} : {self.lane(e.false_value, start)}")
-        if t.is_bool():
-            bits = self.mask_bits(count)
-            a, c = self.mask(e.true_value, start, count, bits), self.mask(e.false_value, start, count, bits)
-        else:
-            bits = value_bits(t)
-            a, c = self.emit(e.true_value, start, count), self.emit(e.false_value, start, count)
-        if e.condition.type.is_scalar():
-            text = f"{self.scalar(e.condition)} ? {a} : {c}"
-        else:
-            text = f"{self.mask(e.condition, start, count, bits)} ? {a} : {c}"
-        return self.named_mask(text, bits, count) if t.is_bool() else self.temp(self.c_type(t, count), text)
+# ---- lanes
 
-    def cast(self, e: n.Cast, start: int, count: int) -> str:
-        t, s = e.type, e.value.type
-        if count == 1:
-            return self.cast_scalar(t, s, self.lane(e.value, start))
-        if s.is_bool():
-            bits = value_bits(t)
-            m = self.mask(e.value, start, count, bits)
-            ones = self.temp(self.vector_type(f"i{bits}", count), f"{m} & (int{bits}_t)1")
-            return self.convert(ones, f"i{bits}", short_type(t), count)
-        v = self.emit(e.value, start, count)
-        if t.is_bool():
-            bits = value_bits(s)
-            return self.named_mask(f"{v} != ({value_type(s)})0" if s.is_float() else f"({v} & ({value_type(s)})1) != ({value_type(s)})0", bits, count)
-        out = self.convert(v, short_type(s), short_type(t), count)
-        return self.finish(t, count, out) if is_half(t) and not is_half(s) else out
 
-    def cast_scalar(self, t: Type, s: Type, v: str) -> str:
-        """A scalar conversion, defined for all values."""
-        if t.is_bool():
-            return self.temp("uint8_t", f"({v}) != 0" if s.is_float() else f"({v}) & 1")
-        if s.is_float() and t.is_int_or_uint():
-            return self.temp(value_type(t), f"{self.helper(f'hl_{short_type(t)}_of_f{value_bits(s)}')}({v})")
-        if t.is_handle() or s.is_handle():
-            return self.temp(value_type(t), f"({value_type(t)})(uintptr_t)({v})")
-        return self.finish(t, 1, f"({value_type(t)})({v})") if is_half(t) else self.temp(value_type(t), f"({value_type(t)})({v})")
+def broadcast(em: Emitter, e: n.Broadcast, start: int, count: int) -> str:
+    """A scalar, or a short vector, over and over."""
+    inner = e.value.type.lanes()
+    if inner == 1:
+        return em.emit(e.value, 0, 1) if count == 1 else splat_of(em, e.value, count)
+    at = start % inner
+    if at + count <= inner:
+        return em.emit(e.value, at, count)
+    return _gathered(em, [(e.value, (start + i) % inner) for i in range(count)])
 
-    def convert(self, v: str, source: str, target: str, count: int) -> str:
-        """A vector conversion, in steps of a factor of two where widths differ."""
-        while source != target:
-            step = _next_type(source, target)
-            v = self.temp(self.vector_type(step, count), f"__builtin_convertvector({v}, {self.vector_type(step, count)})")
-            source = step
-        return v
 
-    def reinterpret(self, e: n.Reinterpret, start: int, count: int) -> str:
-        t, s = e.type, e.value.type
-        if is_half(t) or is_half(s):
-            return self.by_lanes(t, count, lambda i: self.half_bits(t, s, self.lane(e.value, start + i)))
-        if t.lanes() != s.lanes():
-            raise InternalError("code generation has no form for a reinterpret that changes the number of lanes")
-        v = self.emit(e.value, start, count)
-        if count > 1:
-            return self.temp(self.c_type(t, count), f"({self.c_type(t, count)}){v}")
-        if t.is_handle() or s.is_handle() or (t.is_int_or_uint() and s.is_int_or_uint()):
-            return self.cast_scalar(t, s, v)
-        copy = self.temp(value_type(s), v)
-        name = f"t{self.unit.count()}"
-        self.line(f"{value_type(t)} {name}; __builtin_memcpy(&{name}, &{copy}, {t.bytes()});")
-        return name
+def broadcast_mask(em: Emitter, e: n.Broadcast, start: int, count: int, bits: int) -> str:
+    """A bool, or a short bool vector, over and over."""
+    inner = e.value.type.lanes()
+    if inner == 1:
+        value = b.as_int(e.value)
+        if value is not None:
+            return f"({v.splat(em, f'i{bits}', count, f'(int{bits}_t){-value}')})" if value else f"(({em.vector_type(f'i{bits}', count)}){{}})"
+        return v.mask_of_scalar(em, em.atom(e.value, 0, 1), bits, count)
+    at = start % inner
+    if at + count <= inner:
+        return em.mask(e.value, at, count, bits)
+    return _gathered(em, [(e.value, (start + i) % inner) for i in range(count)], bits)
 
-    def half_bits(self, t: Type, s: Type, v: str) -> str:
-        """Between a half float and its bits."""
-        if is_half(t):
-            return self.temp("float", f"{self.helper('hl_f32_of_bf16' if t.is_bfloat() else 'hl_f32_of_f16')}((uint16_t)({v}))")
-        return self.temp(value_type(t), f"({value_type(t)}){self.helper('hl_bf16_of_f32' if s.is_bfloat() else 'hl_f16_of_f32')}({v})")
 
-    def let(self, e: n.Let, start: int, count: int) -> str:
-        self.bind(e.name, e.value)
-        return self.emit(e.body, start, count)
+def ramp(em: Emitter, e: n.Ramp, start: int, count: int) -> str:
+    """base, base + stride, ..."""
+    inner, t = e.base.type.lanes(), e.type
+    if count == 1:
+        k = start // inner
+        base = em.emit(e.base, start % inner, 1)
+        if k == 0:
+            return base
+        stride = b.as_int(e.stride)
+        step = str(stride * k) if stride is not None else f"{k} * {em.emit(e.stride, start % inner, 1)}"
+        return finish(em, t, 1, f"{base} - {step[1:]}" if step[0] == "-" else f"{base} + {step}")
+    if inner == 1:
+        ctype, element, stride = em.c_type(t, count), t.element_of(), b.as_int(e.stride)
+        iota = [(b.const(element, stride * (start + i)) if stride is not None else b.const(element, start + i)) for i in range(count)]
+        steps = f"({ctype}){{{', '.join(constant(c) for c in iota)}}}"
+        scaled = steps if stride is not None else f"{v.scalar_operand(em, e.stride)} * {steps}"
+        return scaled if b.is_zero(e.base) and stride is not None else f"({v.scalar_operand(em, e.base)} + {scaled})"
+    if start % inner + count <= inner:
+        at, k = start % inner, v.const_operand(e, start // inner)
+        return f"({em.emit(e.base, at, count)} + {em.emit(e.stride, at, count)} * {k})"
+    return em.from_lanes(t, count, [ramp(em, e, start + i, 1) for i in range(count)])
 
-    def bind(self, name: str, value: n.Expr) -> None:
-        """Compute a let's value now and remember where it is."""
-        if value.type.is_vector():
-            self.pieces[name] = [(start, count, self.emit(value, start, count)) for start, count in self.slices(value.type.lanes())]
-            return
-        text = self.scalar(value)
-        if value.type.is_handle():
-            self.names[name] = self.unit.fresh(c_identifier(name))
-            self.line(f"void *const {self.names[name]} = {text};")
-        elif name not in self.names and not text.startswith("t"):
-            self.names[name] = self.unit.fresh(c_identifier(name))
-            self.line(f"const {value_type(value.type)} {self.names[name]} = {text};")
-        else:
-            self.names[name] = text
 
-    def shuffle(self, e: n.Shuffle, start: int, count: int) -> str:
-        offsets: list[tuple[n.Expr, int]] = [(v, i) for v in e.vectors for i in range(v.type.lanes())]
-        wanted = [offsets[i] for i in e.indices[start:start + count]]
-        (vector, first), size = wanted[0], count
-        if all(w == (vector, first + i) for i, w in enumerate(wanted)) and size > 1 and first % size == 0 and first + size <= vector.type.lanes():
-            return self.emit(vector, first, size)
-        return self.remember_mask(self.by_lanes(e.type, count, lambda i: self.lane(*wanted[i])), e.type, count)
+def shuffle(em: Emitter, e: n.Shuffle, start: int, count: int) -> str:
+    """Lanes from anywhere."""
+    return _gathered(em, _origins(e, start, count))
 
-    def vector_reduce(self, e: n.VectorReduce, start: int, count: int) -> str:
-        group = e.value.type.lanes() // e.lanes
-        if count > 1:
-            return self.remember_mask(self.by_lanes(e.type, count, lambda i: self.vector_reduce(e, start + i, 1)), e.type, count)
-        size = self.slice_lanes(e.value.type.lanes())
-        t = e.type.element_of()
-        if e.lanes > 1 or size == 1 or group % size or t.is_bool():
-            parts = [self.lane(e.value, start * group + i) for i in range(group)]
-            return self.fold(e.op, parts, t, 1)
-        total = self.fold(e.op, [self.emit(e.value, k, size) for k in range(0, group, size)], t, size)
-        while size > 1:
-            size //= 2
-            v = self.c_type(t, size)
-            halves = [f"__builtin_shufflevector({total}, {total}, {', '.join(str(h * size + i) for i in range(size))})" for h in (0, 1)]
+
+def shuffle_mask(em: Emitter, e: n.Shuffle, start: int, count: int, bits: int) -> str:
+    """Lanes of bool vectors from anywhere."""
+    return _gathered(em, _origins(e, start, count), bits)
+
+
+def _origins(e: n.Shuffle, start: int, count: int) -> list[tuple[n.Expr, int]]:
+    place = [(vector, i) for vector in e.vectors for i in range(vector.type.lanes())]
+    return [place[i] for i in e.indices[start:start + count]]
+
+
+def _gathered(em: Emitter, wanted: list[tuple[n.Expr, int]], bits: int = 0) -> str:
+    """A vector of given lanes of given vectors, through the registers they are computed in; masks of `bits` for bools."""
+    count, (first_vector, first) = len(wanted), wanted[0]
+    if count == 1:
+        return em.emit(first_vector, first, 1)
+    if all(w == (first_vector, first + i) for i, w in enumerate(wanted)):
+        return em.mask(first_vector, first, count, bits) if bits else em.emit(first_vector, first, count)
+    t = first_vector.type
+    width = em.machine.native_lanes(bits or value_bits(t))
+    sources: list[tuple[str, int]] = []
+    known: dict[tuple[n.Expr, int], int] = {}
+    places = []
+    for vector, lane in wanted:
+        base, size = _register_of(vector.type.lanes(), lane, width)
+        key = (vector, base)
+        if key not in known:
+            known[key] = len(sources)
             if size == 1:
-                halves = [f"{total}[0]", f"{total}[1]"]
-            a, c = (self.temp(v, h) for h in halves)
-            total = self.fold(e.op, [a, c], t, size)
-        return total
-
-    def fold(self, op: n.ReduceOp, parts: list[str], t: Type, count: int) -> str:
-        """Combine values of one type."""
-        symbol = {n.ReduceOp.Add: "+", n.ReduceOp.Mul: "*", n.ReduceOp.And: "&", n.ReduceOp.Or: "|"}.get(op)
-        total = parts[0]
-        for p in parts[1:]:
-            if symbol:
-                total = self.finish(t, count, f"{total} {symbol} {p}")
+                text = em.atom(vector, base, 1)
+                text = f"(-(int{bits}_t){text})" if bits else text
             else:
-                total = self.temp(self.c_type(t, count), f"{total} {'<' if op is n.ReduceOp.Min else '>'} {p} ? {total} : {p}")
-        return total
-
-    def load(self, e: n.Load, start: int, count: int) -> str:
-        return memory.load(self, e, start, count)
-
-    def call(self, e: n.Call, start: int, count: int) -> str:
-        if e.name in expand.RULES and not isinstance(e.func, ExternFunction):
-            return self.emit(expand.RULES[e.name](e), start, count)
-        if e.name in expand.IDENTITIES:
-            return self.emit(e.args[0], start, count)
-        return calls.call(self, e, start, count)
+                ctype = em.vector_type(f"i{bits}", size) if bits else em.c_type(t, size)
+                text = em.named(ctype, em.mask(vector, base, size, bits) if bits else em.atom(vector, base, size))
+            sources.append((text, size))
+        places.append((known[key], lane - base))
+    return v.pick(em, f"i{bits}" if bits else short_type(t), sources, places)
 
 
-def _next_type(source: str, target: str) -> str:
-    """One step of a conversion between short types: integers change width by two; floats change kind at equal width."""
-    s_bits, t_bits, s_float, t_float = int(source[1:]), int(target[1:]), source[0] == "f", target[0] == "f"
-    if s_float and t_float:
-        return target
-    if s_float:  # through the signed integer as wide as the float, except to unsigned ones as wide
-        return target if t_bits >= s_bits else f"i{s_bits}"
-    if t_float:
-        if s_bits < t_bits:
-            return f"{source[0]}{s_bits * 2}"
-        return target
-    if s_bits == t_bits:
-        return target
-    return f"{source[0]}{s_bits * 2}" if s_bits < t_bits else f"{target[0]}{s_bits // 2}"
+def _register_of(lanes: int, lane: int, width: int) -> tuple[int, int]:
+    """First lane and lanes of the register that holds a lane."""
+    start = 0
+    for size in piece_sizes(lanes, width):
+        if lane < start + size:
+            return start, size
+        start += size
+    raise InternalError(f"lane {lane} of a vector of {lanes}; please report this with the program")
 
 
-_HANDLERS: dict[type[n.Node], Any] = {
-    n.Variable: Emitter.variable, n.Broadcast: Emitter.broadcast, n.Ramp: Emitter.ramp, n.Add: Emitter.arithmetic, n.Sub: Emitter.arithmetic,
-    n.Mul: Emitter.arithmetic, n.Div: Emitter.division, n.Mod: Emitter.division, n.Min: Emitter.extremum, n.Max: Emitter.extremum,
-    **dict.fromkeys(_COMPARE, Emitter.comparison), n.And: Emitter.logical, n.Or: Emitter.logical, n.Not: Emitter.negation, n.Select: Emitter.select,
-    n.Cast: Emitter.cast, n.Reinterpret: Emitter.reinterpret, n.Let: Emitter.let, n.Shuffle: Emitter.shuffle, n.VectorReduce: Emitter.vector_reduce,
-    n.Load: Emitter.load, n.Call: Emitter.call,
-}
+HANDLERS.update({
+    n.Variable: variable, n.Broadcast: broadcast, n.Ramp: ramp, n.Add: arithmetic, n.Sub: arithmetic, n.Mul: arithmetic, n.Div: division, n.Mod: division,
+    n.Min: extremum, n.Max: extremum, n.And: logic, n.Or: logic, n.Not: negation, n.Select: select, n.Let: let,
+    n.Shuffle: shuffle,
+})
+for _kind in _COMPARE:
+    HANDLERS[_kind] = comparison
+    MASKS[_kind] = comparison_mask
+MASKS.update({
+    n.Variable: variable_mask, n.Broadcast: broadcast_mask, n.And: logic_mask, n.Or: logic_mask,
+    n.Min: logic_mask, n.Max: logic_mask, n.Not: negation_mask, n.Select: select_mask, n.Let: let_mask, n.Shuffle: shuffle_mask,
+})

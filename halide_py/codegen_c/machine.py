@@ -7,8 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Machine:
-    """`vector_bytes`: width of the vectors to emit. `features`: instruction sets as lower-case macro names (avx2, fma, avx512f, ...)."""
+    """`vector_bytes`: width of the vectors to emit (16, 32 or 64). `features`: instruction sets as lower-case macro names (avx2, fma, f16c,
+    avx512f, ...). `compiler`: gcc or clang; the names of a few builtins differ."""
 
     vector_bytes: int = 16
     features: frozenset[str] = frozenset()
     compiler: str = "gcc"
+
+    def native_lanes(self, bits: int) -> int:
+        """Lanes of a full vector of elements of so many bits."""
+        return self.vector_bytes * 8 // bits
+
+    def has(self, feature: str) -> bool:
+        """Whether an instruction set may be used."""
+        return feature in self.features

@@ -1,158 +1,452 @@
-"""Loads and stores: dense accesses stay dense vectors, constant strides become shuffles of dense loads, the rest goes lane by lane.
+"""Loads and stores: dense accesses stay dense, constant strides become shuffles of dense loads, the rest goes lane by lane.
 
-Nothing is ever read outside the elements an access names: a strided load ends with its last element.
+Nothing outside what the program accesses is ever touched: a group of strided loads (`in[2x - 1]`, `in[2x]`, `in[2x + 1]`) shares dense
+loads that end with the last element of the group. Stores at stride n that fill each other's gaps become n dense stores. Addresses
+are computed in 64 bits.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.types import Type
-from .ctypes_of import is_half, memory_type, short_type, value_type
+from . import vectors as v
+from .ctypes_of import is_half, memory_type, short_type, value_bits, value_type
+from .emitter import HANDLERS, MASKS, Emitter, is_atom
+from .expressions import mask_at_width, piece_sizes
 
-if TYPE_CHECKING:
-    from .expressions import Emitter
+MAX_STRIDE = 4
+
+
+class Line(NamedTuple):
+    """Elements base + offset + stride * i for lanes i of an index."""
+
+    base: n.Expr | None
+    offset: int
+    stride: int
 
 
 def pointer(em: Emitter, name: str, t: Type) -> str:
-    """The base address of a buffer or allocation, typed."""
-    c = em.names.get(name, name)
-    if em.pointers.get(name) is t:
-        return c
-    return f"(({memory_type(t)} *){c})"
+    """The base address of a buffer or allocation as a pointer to `t`."""
+    c = em.names[name]
+    return c if em.pointers.get(name) is t else f"(({memory_type(t)} *){c})"
 
 
-def _short_memory(t: Type) -> str:
-    return "u16" if is_half(t) else "u8" if t.is_bool() else short_type(t)
+def memory_kind(t: Type) -> str:
+    """The vector element type in memory."""
+    return "u16" if is_half(t) else short_type(t)
+
+
+def split_constant(e: n.Expr) -> tuple[n.Expr | None, int]:
+    """(x, c) with e = x + c; x is None for a constant."""
+    value = b.as_int(e)
+    if value is not None:
+        return None, value
+    if isinstance(e, (n.Add, n.Sub)):
+        y = b.as_int(e.b)
+        if y is not None:
+            rest, c = split_constant(e.a)
+            return rest, c + (y if isinstance(e, n.Add) else -y)
+    return e, 0
+
+
+def line_of(index: n.Expr, start: int, count: int) -> Line | None:
+    """The line on which lanes start .. start + count - 1 lie, if they do; offset and stride are constants."""
+    if index.type.is_scalar():
+        return Line(*split_constant(index), 1)
+    if isinstance(index, n.Ramp):
+        inner, stride = index.base.type.lanes(), b.as_int(index.stride)
+        if inner == 1:
+            if stride is None:
+                return None
+            base, c = split_constant(index.base)
+            return Line(base, c + stride * start, stride)
+        if start % inner + count <= inner and stride is not None:
+            found = line_of(index.base, start % inner, count)
+            return found and Line(found.base, found.offset + stride * (start // inner), found.stride)
+        return None
+    if isinstance(index, n.Broadcast):
+        inner = index.value.type.lanes()
+        if inner == 1:
+            return Line(*split_constant(index.value), 0)
+        return line_of(index.value, start % inner, count) if start % inner + count <= inner else None
+    if isinstance(index, n.Add):
+        x, y = line_of(index.a, start, count), line_of(index.b, start, count)
+        if x is None or y is None or (x.base is not None and y.base is not None):
+            return None
+        return Line(x.base or y.base, x.offset + y.offset, x.stride + y.stride)
+    return None
+
+
+# ---- addresses
+
+
+def wide(em: Emitter, e: n.Expr) -> str:
+    """An int32 index computed in 64 bits (its overflow would be undefined, so it may be), shared parts named."""
+    if e.type.bits() != 32 or not isinstance(e, (n.Add, n.Sub, n.Mul)):
+        return em.emit(e, 0, 1)
+    key = (e, "wide")
+    found = em.memo.get(key)
+    if found is not None:
+        return found
+    x, y = wide(em, e.a), wide(em, e.b)
+    if not _is_wide(e.a) and not _is_wide(e.b):
+        x = f"(int64_t){x}"
+    text = f"({x} {'+' if isinstance(e, n.Add) else '-' if isinstance(e, n.Sub) else '*'} {y})"
+    if em.is_shared(e) or len(text) > 60:
+        text = em.name("int64_t", text, "at")
+        em.remember(key, text, e)
+    return text
+
+
+def _is_wide(e: n.Expr) -> bool:
+    return e.type.bits() == 64 or isinstance(e, (n.Add, n.Sub, n.Mul))
+
+
+def address(em: Emitter, p: str, base: n.Expr | None, offset: int) -> str:
+    """p + base + offset."""
+    text = p
+    if base is not None:
+        at = wide(em, base)
+        if not is_atom(at) and len(at) > 24 and isinstance(base, (n.Add, n.Sub, n.Mul)):
+            at = em.name("int64_t", at, "at")
+            em.remember((base, "wide"), at, base)
+        text += f" + {at}"
+    return text + (f" + {offset}" if offset > 0 else f" - {-offset}" if offset < 0 else "")
+
+
+def element(em: Emitter, p: str, index: n.Expr) -> str:
+    """p[index]."""
+    base, offset = split_constant(index)
+    if base is None:
+        return f"{p}[{offset}]"
+    at = wide(em, base)
+    return f"{p}[{at + (f' + {offset}' if offset > 0 else f' - {-offset}') if offset else v_bare(at)}]"
+
+
+def v_bare(text: str) -> str:
+    """Without outer parentheses where they are needless."""
+    return text[1:-1] if text[:1] == "(" and text[-1:] == ")" and "(" not in text[1:-1] and ")" not in text[1:-1] else text
+
+
+def elements(em: Emitter, p: str, index: n.Expr, start: int, count: int) -> list[str]:
+    """Each element of a vector access as an lvalue."""
+    line = line_of(index, start, count)
+    if line is not None:
+        base = address(em, p, line.base, 0)
+        return [f"{p}[{base[len(p) + 3:] or '0'}{_signed(line.offset + line.stride * i)}]" if line.base is not None else f"{p}[{line.offset + line.stride * i}]"
+                for i in range(count)]
+    return [f"{p}[{v_bare(lane)}]" for lane in em.lanes(index, start, count)]
+
+
+def _signed(offset: int) -> str:
+    return f" + {offset}" if offset > 0 else f" - {-offset}" if offset < 0 else ""
+
+
+# ---- loads
 
 
 def from_memory(em: Emitter, t: Type, text: str) -> str:
     """A scalar in memory as a value."""
     if is_half(t):
-        return f"{em.helper('hl_f32_of_bf16' if t.is_bfloat() else 'hl_f32_of_f16')}({text})"
+        return f"{em.unit.helper('hl_f32_of_bf16' if t.is_bfloat() else 'hl_f32_of_f16')}({text})"
     return f"({text} != 0)" if t.is_bool() else text
 
 
 def to_memory(em: Emitter, t: Type, text: str) -> str:
     """A scalar value as it is stored."""
     if is_half(t):
-        return f"{em.helper('hl_bf16_of_f32' if t.is_bfloat() else 'hl_f16_of_f32')}({text})"
+        return f"{em.unit.helper('hl_bf16_of_f32' if t.is_bfloat() else 'hl_f16_of_f32')}({text})"
     return text
 
 
-def line_of(index: n.Expr, start: int, count: int) -> tuple[n.Expr, int, int] | None:
-    """(base, stride, first) when lanes start .. of `index` are base + stride * (first + i), stride a constant."""
-    if isinstance(index, n.Ramp) and index.base.type.is_scalar():
-        stride = b.as_int(index.stride)
-        return (index.base, stride, start) if stride is not None else None
-    if isinstance(index, n.Ramp):
-        inner = index.base.type.lanes()
-        outer_stride = b.as_int(index.stride)
-        found = line_of(index.base, start % inner, count) if start % inner + count <= inner else None
-        if found is not None and outer_stride is not None and found[1]:
-            base, stride, first = found
-            return b.add(base, b.const(base.type, outer_stride * (start // inner))), stride, first
-    if isinstance(index, n.Broadcast) and index.value.type.is_vector():
-        inner = index.value.type.lanes()
-        return line_of(index.value, start % inner, count) if start % inner + count <= inner else None
-    return None
-
-
-def address(em: Emitter, p: str, base: n.Expr, offset: int) -> str:
-    """p + base + offset."""
-    at = em.scalar(base)
-    return f"{p} + {at}" + (f" + {offset}" if offset > 0 else f" - {-offset}" if offset < 0 else "")
-
-
-def dense(em: Emitter, p: str, base: n.Expr, offset: int, short: str, count: int) -> str:
-    """A vector of adjacent elements."""
-    v = em.vector_type(short, count)
-    return em.temp(v, f"({v})*(const {em.vector_type(short, count, True)} *)({address(em, p, base, offset)})")
-
-
-def _widen(em: Emitter, t: Type, raw: str, count: int) -> str:
-    """A vector as read from memory as a vector of values."""
-    if t.is_bool():
-        return em.named_mask(f"{raw} != (uint8_t)0", 8, count)
-    if is_half(t):
-        return em.by_lanes(t, count, lambda i: from_memory(em, t, f"{raw}[{i}]"))
-    return raw
-
-
 def load(em: Emitter, e: n.Load, start: int, count: int) -> str:
-    """Lanes start .. start + count - 1 of a load."""
-    t, p = e.type, pointer(em, e.name, e.type.element_of())
-    whole = b.is_true(e.predicate)
+    """Lanes of a load as values."""
+    t = e.type
     if count == 1:
-        at = em.lane(e.index, start)
-        element = from_memory(em, t, f"{p}[{at}]")
-        if not whole:
-            element = f"{em.lane(e.predicate, start)} ? {element} : ({value_type(t)})0"
-        return em.temp(value_type(t), element)
-    if not whole:
-        def guarded(i: int) -> str:
-            return f"({em.lane(e.predicate, start + i)} ? {from_memory(em, t, f'{p}[{em.lane(e.index, start + i)}]')} : ({value_type(t)})0)"
+        return _load_scalar(em, e, start)
+    if is_half(t):
+        kind = memory_kind(t)
+        raw = em.named(em.vector_type(kind, count), raw_load(em, e, start, count))
+        return em.from_lanes(t, count, [from_memory(em, t, f"{raw}[{i}]") for i in range(count)])
+    return raw_load(em, e, start, count)
 
-        return em.remember_mask(em.by_lanes(t, count, guarded), t, count)
+
+def load_mask(em: Emitter, e: n.Load, start: int, count: int, bits: int) -> str:
+    """Lanes of a load of bools."""
+    return mask_at_width(em, lambda first, size: f"({raw_load(em, e, first, size)} != (uint8_t)0)", 8, start, count, bits)
+
+
+def _load_scalar(em: Emitter, e: n.Load, start: int) -> str:
+    t, p = e.type, pointer(em, e.name, e.type.element_of())
+    text = from_memory(em, t, element(em, p, e.index) if e.index.type.is_scalar() else elements(em, p, e.index, start, 1)[0])
+    if b.is_true(e.predicate):
+        return text
+    return f"({em.emit(e.predicate, start, 1)} ? {text} : ({value_type(t)})0)"
+
+
+def raw_load(em: Emitter, e: n.Load, start: int, count: int) -> str:
+    """Lanes of a load as they are in memory."""
+    t = e.type
+    kind, p = memory_kind(t), pointer(em, e.name, t.element_of())
+    if not b.is_true(e.predicate):
+        return _load_predicated(em, e, kind, p, start, count)
     line = line_of(e.index, start, count)
-    short = _short_memory(t)
     if line is not None:
-        base, stride, first = line
-        if stride == 1:
-            return _widen(em, t, dense(em, p, base, first, short, count), count)
-        if stride == -1:
-            v = dense(em, p, base, -(first + count - 1), short, count)
-            return _widen(em, t, em.temp(em.vector_type(short, count), _shuffle(v, v, list(range(count - 1, -1, -1)))), count)
-        if stride == 2:
-            low = dense(em, p, base, 2 * first, short, count)
-            high = dense(em, p, base, 2 * first + count - 1, short, count)
-            half = count // 2
-            picks = [2 * i for i in range(half)] + [count + 1 + 2 * i for i in range(half)]
-            return _widen(em, t, em.temp(em.vector_type(short, count), _shuffle(low, high, picks)), count)
-    return em.remember_mask(em.by_lanes(t, count, lambda i: from_memory(em, t, f"{p}[{_lane_index(em, e.index, line, start, i)}]")), t, count)
+        if line.stride == 0:
+            return v.splat(em, kind, count, em.named(memory_type(t), f"*({address(em, p, line.base, line.offset)})"))
+        if line.stride == 1:
+            return dense(em, p, line.base, line.offset, kind, count)
+        if line.stride == -1:
+            text = em.name(em.vector_type(kind, count), dense(em, p, line.base, line.offset - count + 1, kind, count))
+            return v.shuffle(text, text, range(count - 1, -1, -1))
+        if 2 <= line.stride <= MAX_STRIDE:
+            return _load_strided(em, e, line, kind, p, start, count)
+    elif isinstance(e.index, n.Ramp) and e.index.base.type.is_vector():
+        parts = _load_rows(em, e, start, count)
+        if parts is not None:
+            return parts
+    return em.from_lanes_raw(kind, count, elements(em, p, e.index, start, count))
 
 
-def _lane_index(em: Emitter, index: n.Expr, line: tuple[n.Expr, int, int] | None, start: int, i: int) -> str:
-    if line is None:
-        return em.lane(index, start + i)
-    base, stride, first = line
-    return f"{em.scalar(base)} + {stride * (first + i)}"
+def dense(em: Emitter, p: str, base: n.Expr | None, offset: int, kind: str, count: int) -> str:
+    """Adjacent elements."""
+    return f"(*(const {em.vector_type(kind, count, True)} *)({address(em, p, base, offset)}))"
 
 
-def _shuffle(a: str, c: str, picks: list[int]) -> str:
-    return f"__builtin_shufflevector({a}, {c}, {', '.join(map(str, picks))})"
+def _load_rows(em: Emitter, e: n.Load, start: int, count: int) -> str | None:
+    """A two-dimensional block: each row is a vector of its own."""
+    assert isinstance(e.index, n.Ramp)
+    inner = e.index.base.type.lanes()
+    if start % inner or count % inner or inner & (inner - 1) or line_of(e.index, start, inner) is None:
+        return None
+    parts = [em.named(em.vector_type(memory_kind(e.type), inner), raw_load(em, e, k, inner)) for k in range(start, start + count, inner)]
+    return v.join(em, parts, inner)
+
+
+def _load_strided(em: Emitter, e: n.Load, line: Line, kind: str, p: str, start: int, count: int) -> str:
+    """Dense loads from the first element of the group on, the last one moved back to end with the group; then a shuffle."""
+    size = int(kind[1:]) // 8
+    if size * count > 16 and size <= 2 and not em.machine.has("avx512vbmi"):  # byte shuffles do not cross 16 bytes
+        half = count // 2
+        parts = [em.named(em.vector_type(kind, half), raw_load(em, e, start + k, half)) for k in (0, half)]
+        return v.join(em, parts, half)
+    first_lane = line.offset - line.stride * start  # offset of lane 0 of the access
+    low, high = em.strided.get((e.name, line.base, line.stride, e.type), (first_lane, first_lane + line.stride * (e.type.lanes() - 1)))
+    low, high = min(low, first_lane), max(high, first_lane + line.stride * (e.type.lanes() - 1))
+    at = low + line.stride * start
+    sources: list[tuple[str, int]] = []
+    where: dict[int, int] = {}
+    wanted = []
+    for i in range(count):
+        position = line.offset + line.stride * i
+        begin = min(at + (position - at) // count * count, high - count + 1)
+        if begin not in where:
+            where[begin] = len(sources)
+            sources.append((_shared_dense(em, e, p, line.base, begin, kind, count), count))
+        wanted.append((where[begin], position - begin))
+    return v.pick(em, kind, sources, wanted)
+
+
+def _shared_dense(em: Emitter, e: n.Load, p: str, base: n.Expr | None, offset: int, kind: str, count: int) -> str:
+    key = ("dense", e.name, base, offset, kind, count)
+    found = em.memo.get(key)
+    if found is None:
+        found = em.name(em.vector_type(kind, count), dense(em, p, base, offset, kind, count))
+        em.remember(key, found, e)
+    return found
+
+
+def _load_predicated(em: Emitter, e: n.Load, kind: str, p: str, start: int, count: int) -> str:
+    line = line_of(e.index, start, count)
+    builtin = _masked_builtin(em, "load", kind, count)
+    if builtin and line is not None and line.stride == 1:
+        vector, mask = em.vector_type(kind, count), em.mask(e.predicate, start, count, int(kind[1:]))
+        if kind[0] == "f":
+            return f"__builtin_ia32_{builtin}((const {vector} *)({address(em, p, line.base, line.offset)}), {mask})"
+        t = f"i{kind[1:]}x{count}"
+        em.vector_type("i" + kind[1:], count)
+        return f"({vector})__builtin_ia32_{builtin}((const {_builtin_vector(t)} *)({address(em, p, line.base, line.offset)}), ({_builtin_vector(t)}){mask})"
+    zero = "0"
+    conditions = em.lanes(e.predicate, start, count)
+    lanes = [f"({c} ? {x} : {zero})" for c, x in zip(conditions, elements(em, p, e.index, start, count))]
+    return em.from_lanes_raw(kind, count, lanes)
+
+
+def _builtin_vector(t: str) -> str:
+    """64 bit integer builtins are declared with `long long`."""
+    return t
+
+
+def _masked_builtin(em: Emitter, what: str, kind: str, count: int) -> str:
+    """The AVX2 builtin for a masked access of this type, "" if there is none."""
+    if em.machine.compiler != "gcc" or not em.machine.has("avx2"):
+        return ""
+    suffix = {("f32", 8): "ps256", ("f32", 4): "ps", ("f64", 4): "pd256", ("f64", 2): "pd", ("i32", 8): "d256", ("i32", 4): "d",
+              ("u32", 8): "d256", ("u32", 4): "d"}.get((kind, count))
+    return f"mask{what}{suffix}" if suffix else ""
+
+
+# ---- stores
 
 
 def store(em: Emitter, s: n.Store) -> None:
-    """A store of all lanes."""
+    """A store. All lanes are computed before the first is written: the value may read what the store overwrites."""
     t = s.value.type
     p = pointer(em, s.name, t.element_of())
     if t.is_scalar():
-        value, at = em.scalar(s.value), em.scalar(s.index)
-        text = f"{p}[{at}] = {to_memory(em, t, value)};"
-        em.line(text if b.is_true(s.predicate) else f"if ({em.scalar(s.predicate)}) {text}")
-        return
-    whole = b.is_true(s.predicate)
-    # All lanes are computed before the first is stored: the value may read what the store overwrites.
-    parts = [(start, count, em.emit(s.value, start, count)) for start, count in em.slices(t.lanes())]
-    writes: list[str] = []
-    for start, count, value in parts:
-        line = line_of(s.index, start, count)
-        if whole and count > 1 and line is not None and line[1] == 1 and not is_half(t):
-            short = _short_memory(t)
-            if t.is_bool():
-                value = em.temp(em.vector_type("u8", count), f"({em.vector_type('u8', count)})({em.mask(s.value, start, count, 8)} & (int8_t)1)")
-            writes.append(f"*({em.vector_type(short, count, True)} *)({address(em, p, line[0], line[2])}) = {value};")
+        text = f"{element(em, p, s.index)} = {to_memory(em, t, _stored_scalar(em, s.value))};"
+        em.line(text if b.is_true(s.predicate) else f"if {_parenthesized(em.scalar(s.predicate))} {text}")
+    else:
+        bits = 16 if is_half(t) else value_bits(t)
+        writes: list[str] = []
+        for start, count in em.slices(t, bits):
+            writes += _store_slice(em, s, p, start, count)
+        for text in writes:
+            em.line(text)
+    em.written(n.symbol_bit(s.name))
+
+
+def _parenthesized(text: str) -> str:
+    return text if text[:1] == "(" and text[-1:] == ")" and v_bare(text) != text else f"({text})"
+
+
+def _stored_scalar(em: Emitter, e: n.Expr) -> str:
+    text = em.scalar(e)
+    return text[1:-1] if v_bare(text) != text else text
+
+
+def stored_value(em: Emitter, e: n.Expr, start: int, count: int) -> str:
+    """A slice as it is stored, named."""
+    t = e.type
+    kind = memory_kind(t)
+    if count == 1:
+        return em.named(memory_type(t), to_memory(em, t, em.emit(e, start, 1)))
+    ctype = em.vector_type(kind, count)
+    if t.is_bool():
+        return em.name(ctype, f"({ctype})({em.mask(e, start, count, 8)} & (int8_t)1)")
+    if is_half(t):
+        lanes = [to_memory(em, t, x) for x in em.lanes(e, start, count)]
+        return em.name(ctype, "{" + ", ".join(lanes) + "}")
+    return em.named(ctype, em.emit(e, start, count))
+
+
+def _store_slice(em: Emitter, s: n.Store, p: str, start: int, count: int) -> list[str]:
+    """The writes of one slice, its value computed."""
+    t, kind = s.value.type, memory_kind(s.value.type)
+    value = stored_value(em, s.value, start, count)
+    line, whole = line_of(s.index, start, count), b.is_true(s.predicate)
+    if whole and count > 1 and line is not None and line.stride == 1:
+        return [_dense_store(em, p, line.base, line.offset, kind, count, value)]
+    if whole and count > 1 and line is not None and line.stride == -1:
+        back = em.name(em.vector_type(kind, count), v.shuffle(value, value, range(count - 1, -1, -1)))
+        return [_dense_store(em, p, line.base, line.offset - count + 1, kind, count, back)]
+    builtin = _masked_builtin(em, "store", kind, count)
+    if not whole and builtin and line is not None and line.stride == 1:
+        mask = em.mask(s.predicate, start, count, int(kind[1:]))
+        vector = em.vector_type(kind if kind[0] == "f" else "i" + kind[1:], count)
+        cast = "" if kind[0] == "f" else f"({vector})"
+        return [f"__builtin_ia32_{builtin}(({vector} *)({address(em, p, line.base, line.offset)}), {mask}, {cast}{value});"]
+    rows = _store_rows(em, s, p, start, count, value, kind) if whole else None
+    if rows is not None:
+        return rows
+    values = [f"{value}[{i}]" for i in range(count)] if count > 1 else [value]
+    places = elements(em, p, s.index, start, count)
+    if whole:
+        return [f"{at} = {x};" for at, x in zip(places, values)]
+    return [f"if ({c}) {at} = {x};" for c, at, x in zip(em.lanes(s.predicate, start, count), places, values)]
+
+
+def _dense_store(em: Emitter, p: str, base: n.Expr | None, offset: int, kind: str, count: int, value: str) -> str:
+    return f"*({em.vector_type(kind, count, True)} *)({address(em, p, base, offset)}) = {value};"
+
+
+def _store_rows(em: Emitter, s: n.Store, p: str, start: int, count: int, value: str, kind: str) -> list[str] | None:
+    """A two-dimensional block: each row is a store of its own."""
+    if not isinstance(s.index, n.Ramp) or s.index.base.type.is_scalar():
+        return None
+    inner = s.index.base.type.lanes()
+    if start % inner or count % inner or inner & (inner - 1) or inner == count:
+        return None
+    lines = [line_of(s.index, k, inner) for k in range(start, start + count, inner)]
+    if any(x is None or x.stride != 1 for x in lines):
+        return None
+    out = []
+    for k, line in enumerate(lines):
+        assert line is not None
+        part = em.name(em.vector_type(kind, inner), v.shuffle(value, value, range(k * inner, (k + 1) * inner)))
+        out.append(_dense_store(em, p, line.base, line.offset, kind, inner, part))
+    return out
+
+
+# ---- groups of strided accesses
+
+
+def note_strided_loads(em: Emitter, loads: Iterable[n.Load]) -> None:
+    """Group the strided loads of straight-line code: what one of them touches, all of them may load."""
+    for e in loads:
+        line = line_of(e.index, 0, e.type.lanes()) if e.type.is_vector() and b.is_true(e.predicate) else None
+        if line is None or not 2 <= line.stride <= MAX_STRIDE:
             continue
-        for i in range(count):
-            one = value if count == 1 else f"{value}[{i}]"
-            if t.is_bool() and count > 1:
-                one = f"({one} & 1)"
-            text = f"{p}[{_lane_index(em, s.index, line, start, i)}] = {to_memory(em, t, one)};"
-            writes.append(text if whole else f"if ({em.lane(s.predicate, start + i)}) {text}")
+        key = (e.name, line.base, line.stride, e.type)
+        low, high = line.offset, line.offset + line.stride * (e.type.lanes() - 1)
+        known = em.strided.get(key, (low, high))
+        merged = min(known[0], low), max(known[1], high)
+        if merged[1] - merged[0] < line.stride * (e.type.lanes() + 8):
+            em.strided[key] = merged
+
+
+def interleaved(stores: Sequence[n.Stmt]) -> int:
+    """How many of the first statements are stores that fill one dense range at stride n; 0 if they are none."""
+    first = stores[0]
+    if not isinstance(first, n.Store) or first.value.type.is_scalar() or is_half(first.value.type) or first.value.type.is_bool():
+        return 0
+    line = line_of(first.index, 0, first.value.type.lanes())
+    if line is None or not 2 <= line.stride <= MAX_STRIDE or len(stores) < line.stride:
+        return 0
+    offsets = set()
+    for s in stores[:line.stride]:
+        if not isinstance(s, n.Store) or s.name != first.name or s.value.type is not first.value.type or not b.is_true(s.predicate):
+            return 0
+        other = line_of(s.index, 0, s.value.type.lanes())
+        if other is None or other.base is not line.base or other.stride != line.stride or s.value.symbols & n.symbol_bit(first.name):
+            return 0
+        offsets.add(other.offset)
+    return line.stride if len(offsets) == line.stride and max(offsets) - min(offsets) == line.stride - 1 else 0
+
+
+def store_interleaved(em: Emitter, stores: Sequence[n.Store]) -> None:
+    """Stores at stride n, one for each remainder, as n dense stores."""
+    t, stride = stores[0].value.type, len(stores)
+    kind, p = memory_kind(t), pointer(em, stores[0].name, t.element_of())
+    lines = [(line_of(s.index, 0, t.lanes()), s) for s in stores]
+    ordered = sorted(((line, s) for line, s in lines if line is not None), key=lambda each: each[0].offset)
+    base, low = ordered[0][0].base, ordered[0][0].offset
+    writes = []
+    for start, count in _interleave_slices(em, t):
+        sources = [(em.atom(s.value, start, count), count) for _, s in ordered]
+        for k in range(stride):
+            wanted = [((k * count + i) % stride, (k * count + i) // stride) for i in range(count)]
+            value = em.named(em.vector_type(kind, count) if count > 1 else memory_type(t), v.pick(em, kind, sources, wanted))
+            at = low + stride * start + k * count
+            writes.append(_dense_store(em, p, base, at, kind, count, value) if count > 1 else f"*({address(em, p, base, at)}) = {value};")
     for text in writes:
         em.line(text)
+    em.written(n.symbol_bit(stores[0].name))
 
 
+def _interleave_slices(em: Emitter, t: Type) -> list[tuple[int, int]]:
+    """Slices of at most 16 bytes for bytes and halfwords, whose shuffles do not cross them."""
+    limit = em.native(t) if value_bits(t) > 16 or em.machine.has("avx512vbmi") else 128 // value_bits(t)
+    out, start = [], 0
+    for size in piece_sizes(t.lanes(), min(limit, em.native(t))):
+        out.append((start, size))
+        start += size
+    return out
+
+
+HANDLERS[n.Load] = load
+MASKS[n.Load] = load_mask

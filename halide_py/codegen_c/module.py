@@ -2,75 +2,58 @@
 
 from __future__ import annotations
 
-import itertools
-
+from ..ir import nodes as n
 from ..ir.intrinsics import ExternFunction
 from ..ir.module import LoweredArgument, LoweredFunction, LoweredModule
-from ..ir.traverse import deep_recursion
-from .ctypes_of import c_identifier, memory_type, value_type
-from .expressions import Emitter
+from ..ir.traverse import deep_recursion, nodes_of
+from ..ir.types import Type
+from . import calls, casts, expressions, memory, reductions, statements
+from .ctypes_of import c_identifier, is_half, memory_type
+from .emitter import Emitter, count_uses
 from .machine import Machine
+from .metadata import metadata
 from .prelude import helpers
-from .statements import StatementEmitter, measure
+from .unit import Unit
 
+HANDLER_MODULES = (calls, casts, expressions, memory, reductions)  # imported for the forms they register
 
-class Unit:
-    """What the functions of one translation unit share: names in use and things to declare."""
-
-    def __init__(self) -> None:
-        self.helpers: set[str] = set()
-        self.vectors: set[tuple[str, int]] = set()
-        self.math: set[tuple[str, int]] = set()
-        self.mask_width: dict[str, int] = {}
-        self.functions: list[str] = []
-        self.externs: dict[str, ExternFunction] = {}
-        self._numbers = itertools.count()
-        self._names: dict[str, int] = {}
-
-    def count(self) -> int:
-        """The next number of a temporary."""
-        return next(self._numbers)
-
-    def fresh(self, name: str) -> str:
-        """`name`, with a number when it is taken."""
-        seen = self._names.get(name, 0)
-        self._names[name] = seen + 1
-        return f"{name}_{seen}" if seen else name
-
-    def declare(self, row: ExternFunction) -> None:
-        """An extern function that is called."""
-        if not row.builtin:
-            self.externs[row.c_name] = row
-
-
-_ELEMENT = {"i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t", "u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t",
-            "f32": "float", "f64": "double"}
-
-
-def _vector_types(vectors: set[tuple[str, int]]) -> str:
-    """Value types fully aligned; the `u` ones, only ever behind a pointer, aligned as their elements and free to alias."""
-    lines = []
-    for short, count in sorted(vectors):
-        size = int(short[1:]) // 8
-        lines.append(f"typedef {_ELEMENT[short]} {short}x{count} __attribute__((vector_size({size * count})));")
-        lines.append(f"typedef {_ELEMENT[short]} {short}x{count}u __attribute__((vector_size({size * count}), aligned({size}), may_alias));")
-    return "\n".join(lines) + ("\n" if lines else "")
+_HEAD = """#include "hl_runtime.h"
+#include "hl_vector.h"
+"""
+_STRICT = """/* strict_float is used: products and sums are not contracted. */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=off")
+#endif
+"""
 
 
 def _extern_text(row: ExternFunction) -> str:
+    """The user's function: its source, or a declaration."""
     if row.source:
         return row.source
-    args = ", ".join(memory_type(t) for t in row.args) or "void"
-    declaration = f"{value_type(row.result)} {row.c_name}({args});"
+    args = ", ".join(_public_type(t) for t in row.args) or "void"
+    result = "void" if row.result.bits() == 0 else _public_type(row.result)
     if row.address:
-        return f"#define {row.c_name} (({value_type(row.result)} (*)({args})){row.address:#x}ull)"
-    return f"#ifdef __cplusplus\nextern \"C\"\n#endif\n{declaration}"
+        return f"static {result} (*const {row.c_name})({args}) = ({result} (*)({args})){row.address:#x}ull;"
+    return f"HL_EXTERN_C {row.prototype.rstrip(';') if row.prototype else f'{result} {row.c_name}({args})'};"
+
+
+def _public_type(t: Type) -> str:
+    """A scalar type as users write it."""
+    return "HL_BOOL" if t.is_bool() else memory_type(t)
 
 
 def parameter(a: LoweredArgument) -> str:
     """One argument as a C parameter."""
     name = c_identifier(a.name)
-    return f"struct halide_buffer_t *_{name}_buffer" if a.is_buffer() else f"{value_type(a.type)} {name}"
+    if a.is_buffer():
+        return f"struct halide_buffer_t *_{name}_buffer"
+    if a.name == "__user_context":
+        return "void *__user_context"
+    t = "HL_BOOL" if a.type.is_bool() else memory_type(a.type)
+    return f"{t}{'' if t.endswith('*') else ' '}{name}"
 
 
 def signature(f: LoweredFunction) -> str:
@@ -78,34 +61,64 @@ def signature(f: LoweredFunction) -> str:
     return f"int {f.name}({', '.join(parameter(a) for a in f.args) or 'void'})"
 
 
+def argument_name(a: LoweredArgument) -> str:
+    """The C name of a parameter."""
+    return f"_{c_identifier(a.name)}_buffer" if a.is_buffer() else a.name if a.name == "__user_context" else c_identifier(a.name)
+
+
 def _argv(f: LoweredFunction) -> str:
     values = []
     for i, a in enumerate(f.args):
-        values.append(f"(struct halide_buffer_t *)args[{i}]" if a.is_buffer() else f"*(const {value_type(a.type)} *)args[{i}]")
-    return f"int {f.name}_argv(void **args) {{\n    (void)args;\n    return {f.name}({', '.join(values)});\n}}\n"
-
-
-def _function(f: LoweredFunction, machine: Machine, unit: Unit) -> str:
-    em = Emitter(machine, unit)
-    for a in f.args:
-        name = c_identifier(a.name)
+        t = "void *" if a.type.is_handle() else "uint8_t" if a.type.is_bool() else memory_type(a.type)
         if a.is_buffer():
-            em.names[a.name + ".buffer"] = f"_{name}_buffer"
-            unit.fresh(f"_{name}_buffer")
+            values.append(f"(struct halide_buffer_t *)args[{i}]")
         else:
-            em.names[a.name] = unit.fresh(name)
-    em.element_bytes = measure(f.body)
-    StatementEmitter(em).stmt(f.body)
-    return "\n".join([f"/* pipeline {f.display_name or f.name} */", "HL_EXPORT " + signature(f) + " {", *em.lines, "    return 0;", "}", "HL_EXPORT " + _argv(f)])
+            values.append(f"*({t}{'' if t.endswith('*') else ' '}const *)args[{i}]" + (" != 0" if a.type.is_bool() else ""))
+    return f"HL_EXPORT int {f.name}_argv(void **args) {{\n    (void)args;\n    return {f.name}_body({', '.join(values)});\n}}\n"
 
 
-def generate(module: LoweredModule, machine: Machine) -> str:
-    """The C text of a module: self-contained but for `hl_runtime.h`. Each function gives `int NAME(args...)` and `int NAME_argv(void **)`."""
-    unit = Unit()
+def _function(f: LoweredFunction, unit: Unit) -> str:
+    context = "__user_context" if any(a.name == "__user_context" for a in f.args) else "HL_NULL"
+    em = Emitter(unit, count_uses(f.body), context)
+    em.arguments = {a.name: a for a in f.args if a.is_buffer()}
+    for a in f.args:
+        name = argument_name(a)
+        unit.fresh(name)
+        em.names[a.name + ".buffer" if a.is_buffer() else a.name] = name
+        if is_half(a.type) and not a.is_buffer():
+            em.names[a.name] = em.name("float", memory.from_memory(em, a.type, name), name)
+    _unbound_pointers(em, f)
+    statements.body(em, f.body)
+    parameters = ", ".join(parameter(a) for a in f.args) or "void"
+    passed = ", ".join(argument_name(a) for a in f.args)
+    return "\n".join([f"/* pipeline {f.display_name or f.name} */", f"static __attribute__((noinline)) int {f.name}_body({parameters}) {{", *em.lines, "    return 0;", "}", "",
+                      f"HL_EXPORT {signature(f)} {{\n    return {f.name}_body({passed});\n}}\n", _argv(f)])
+
+
+def _unbound_pointers(em: Emitter, f: LoweredFunction) -> None:
+    """Host pointers that the body uses without reading them from the buffer first."""
+    bound = {s.name for s in nodes_of(f.body, n.LetStmt)} | {s.name for s in nodes_of(f.body, n.Allocate)}
+    used = {access.name for access in nodes_of(f.body, (n.Load, n.Store))} - bound
+    for name in sorted(used & set(em.arguments)):
+        t = em.arguments[name].type
+        local = em.unit.fresh(name)
+        em.line(f"{memory_type(t)} *HL_RESTRICT const {local} = ({memory_type(t)} *)_halide_buffer_get_host({em.names[name + '.buffer']});")
+        em.names[name], em.pointers[name] = local, t
+
+
+def generate(module: LoweredModule, machine: Machine, target: str = "") -> str:
+    """The C text of a module, valid GNU C11 and C++; compile with -fwrapv. It includes `hl_runtime.h`, `hl_vector.h` and, for math, `hl_math.h`.
+
+    Each function gives `int NAME(args...)` (buffers as `struct halide_buffer_t *`, scalars by value) and `int NAME_argv(void **args)`; with a
+    `target` string also `NAME_metadata()`, as libraries made ahead of time have it.
+    """
+    unit = Unit(machine)
     with deep_recursion():
-        entries = [_function(f, machine, unit) for f in module.functions]
+        entries = [_function(f, unit) for f in module.functions]
     externs = list(dict.fromkeys(_extern_text(row) for row in unit.externs.values()))
-    head = ['#include "hl_runtime.h"', "#ifdef __cplusplus", '#define HL_EXPORT extern "C" __attribute__((visibility("default")))', "#else",
-            '#define HL_EXPORT __attribute__((visibility("default")))', "#endif"]
-    parts = ["\n".join(head), *externs, _vector_types(unit.vectors), helpers(unit.helpers), *unit.functions, *entries]
-    return "\n".join(p for p in parts if p)
+    if target:
+        entries += [metadata(f, target) for f in module.functions]
+    math = ['#include "hl_math.h"', *unit.math] if unit.math else []
+    parts = [_STRICT if unit.strict else "", _HEAD, *externs, unit.vector_types(), "\n".join(math), helpers(unit.helpers),
+             "\n".join(unit.vector_helpers.values()), *unit.functions, *entries]
+    return "\n".join(p.rstrip("\n") + "\n" for p in parts if p)

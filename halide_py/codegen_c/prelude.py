@@ -98,13 +98,33 @@ _add("hl_bf16_of_f32", """static inline uint16_t hl_bf16_of_f32(float f) {
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }""")
 _add("hl_round_bf16", "static inline float hl_round_bf16(float f) { return hl_f32_of_bf16(hl_bf16_of_f32(f)); }", "hl_f32_of_bf16", "hl_bf16_of_f32")
-_add("hl_scratch", """static inline void hl_free_scratch(void *p) { halide_free(HL_NULL, *(void **)p); }
-#define HL_SCRATCH __attribute__((cleanup(hl_free_scratch)))""")
-_add("hl_random", """static inline uint32_t hl_random_step(uint32_t a, uint32_t b) {
-    a ^= b;
-    a = (a ^ (a >> 16)) * 0x7feb352du;
-    a = (a ^ (a >> 15)) * 0x846ca68bu;
-    return a ^ (a >> 16);
+for _name in ("f16", "bf16"):
+    _add(f"hl_{_name}_of_f64", f"""static inline float hl_{_name}_of_f64(double d) {{
+    float f = (float)d; /* rounded to odd: then rounding again is rounding once */
+    uint32_t bits;
+    __builtin_memcpy(&bits, &f, 4);
+    if ((double)f != d && d == d && !(bits & 1u) && (bits & 0x7fffffffu) != 0x7f800000u) {{
+        bits = ((double)f > d) == (d > 0) ? bits - 1u : bits + 1u;
+        if ((bits & 0x7fffffffu) == 0x7fffffffu) bits = (d < 0 ? 0x80000001u : 1u);
+        __builtin_memcpy(&f, &bits, 4);
+    }}
+    return hl_round_{_name}(f);
+}}""", f"hl_round_{_name}")
+_add("hl_scratch", """struct hl_scratch {
+    void *memory, *user_context;
+};
+static inline void hl_scratch_end(struct hl_scratch *s) {
+    if (s->memory) halide_free(s->user_context, s->memory);
+}
+#define HL_SCRATCH __attribute__((cleanup(hl_scratch_end)))""")
+_add("hl_times", """static inline int64_t hl_times(int64_t a, int64_t b) {
+    int64_t r;
+    return a <= 0 || b <= 0 ? 0 : __builtin_mul_overflow(a, b, &r) ? INT64_C_MAX : r;
+}""".replace("INT64_C_MAX", "9223372036854775807ll"))
+_add("hl_bytes", """static inline size_t hl_bytes(int64_t count, int64_t padding, int64_t size) {
+    int64_t r;
+    if (count < 0) count = 0;
+    return __builtin_add_overflow(count, padding, &r) || __builtin_mul_overflow(r, size, &r) ? (size_t)-1 / 4 : (size_t)r;
 }""")
 
 

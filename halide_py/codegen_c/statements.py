@@ -1,222 +1,204 @@
-"""Statements as C: loops, lets, allocations, stores, checks; parallel loops become functions of their own called through a closure."""
+"""Statements as C: loops, lets, allocations, stores, checks, closures of parallel loops."""
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from ..errors import InternalError
 from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.traverse import free_variables, nodes_of
+from ..ir.traverse import nodes_of
 from ..ir.types import Type
-from . import memory
-from .ctypes_of import c_identifier, memory_type, value_bits, value_type
-from .expressions import Emitter
+from . import closures, memory
+from .ctypes_of import memory_type
+from .emitter import Emitter
+from .expressions import bind
 
 STACK_LIMIT = 16 << 10  # bytes of a constant-size allocation that go on the stack
 
 
-def measure(s: n.Node) -> dict[int, int]:
-    """Lanes -> bytes of the widest element computed in so many lanes, below `s` but not in loops inside it; indices of dense accesses are not computed."""
-    widest: dict[int, int] = {}
+def comment(name: str) -> str:
+    """An IR name in a comment."""
+    return name.replace("*/", "* /")
+
+
+def stmt(em: Emitter, s: n.Stmt) -> None:
+    """Any statement."""
+    handler = _HANDLERS.get(type(s))
+    if handler is None:
+        raise InternalError(f"code generation has no form for the statement {type(s).__name__}; please report this with the program")
+    handler(em, s)
+
+
+def body(em: Emitter, s: n.Stmt) -> None:
+    """Straight-line code up to the loops in it: its strided loads are grouped first."""
+    outer, em.strided = em.strided, {}
+    memory.note_strided_loads(em, _loads(s))
+    stmt(em, s)
+    em.strided = outer
+
+
+def _loads(s: n.Stmt) -> Iterator[n.Load]:
+    """The loads that straight-line code makes for certain."""
     stack: list[n.Node] = [s]
     seen: set[n.Node] = set()
     while stack:
         one = stack.pop()
-        if one in seen or isinstance(one, n.For):
+        if not one.mask & n.Load.bit or one in seen or isinstance(one, n.IfThenElse):
             continue
         seen.add(one)
-        if isinstance(one, n.Expr) and one.type.is_vector() and not one.type.is_bool():
-            lanes = one.type.lanes()
-            widest[lanes] = max(widest.get(lanes, 1), value_bits(one.type) // 8)
-        if isinstance(one, (n.Load, n.Store)) and memory.line_of(one.index, 0, 1) is not None and b.is_true(one.predicate):
-            stack.extend(c for c in one.children() if c is not one.index and c is not one.predicate)
+        if isinstance(one, n.For):
+            continue
+        if isinstance(one, n.Call) and one.name in ("if_then_else", "require"):
+            stack.append(one.args[0])
+            continue
+        if isinstance(one, n.Load):
+            yield one
+        stack.extend(one.children()[::-1])
+
+
+def _block(em: Emitter, s: n.Block) -> None:
+    i = 0
+    while i < len(s.stmts):
+        group = memory.interleaved(s.stmts[i:i + memory.MAX_STRIDE])
+        if group:
+            memory.store_interleaved(em, s.stmts[i:i + group])  # type: ignore[arg-type]
+            i += group
         else:
-            stack.extend(one.children())
-    return widest
+            stmt(em, s.stmts[i])
+            i += 1
 
 
-class StatementEmitter:
-    """Writes the statements of one C function through an Emitter."""
-
-    def __init__(self, em: Emitter) -> None:
-        self.em = em
-
-    def stmt(self, s: n.Stmt) -> None:
-        """Any statement."""
-        handler = _HANDLERS.get(type(s))
-        if handler is None:
-            raise InternalError(f"code generation has no form for the statement {type(s).__name__}")
-        handler(self, s)
-
-    def block(self, s: n.Block) -> None:
-        for one in s.stmts:
-            self.stmt(one)
-
-    def let(self, s: n.LetStmt) -> None:
-        """Lets stay in the enclosing C block: names are bound once."""
-        while isinstance(s, n.LetStmt):
-            self.em.bind(s.name, s.value)
-            s = s.body  # type: ignore[assignment]
-        self.stmt(s)
-
-    def check(self, s: n.Assert) -> None:
-        em = self.em
-        condition = em.scalar(s.condition)
-        em.open(f"if (__builtin_expect(!({condition}), 0)) {{")
-        em.line(f"return {em.scalar(s.message)};")
-        em.close()
-
-    def produce(self, s: n.Produce) -> None:
-        self.em.line(f"/* produce {_comment(s.name)} */")
-        self.stmt(s.body)
-
-    def loop(self, s: n.For) -> None:
-        em = self.em
-        if s.kind is n.ForType.Parallel:
-            self.parallel(s)
-            return
-        if s.kind is not n.ForType.Serial:
-            raise InternalError(f"loop {s.name} is still {s.kind.value}")
-        low, extent = em.scalar(s.min), em.scalar(s.extent)
-        end = em.temp("int32_t", f"{low} + {extent}") if low != "0" else extent
-        name = em.names[s.name] = em.unit.fresh(c_identifier(s.name))
-        outer, em.element_bytes = em.element_bytes, measure(s.body)
-        em.forget_loads()
-        em.open(f"for (int32_t {name} = {low}; {name} < {end}; ++{name}) {{ /* {_comment(s.name)} */")
-        self.stmt(s.body)
-        em.close()
-        em.forget_loads()
-        em.element_bytes = outer
-
-    def store(self, s: n.Store) -> None:
-        memory.store(self.em, s)
-        self.em.forget_loads()
-
-    def allocate(self, s: n.Allocate) -> None:
-        em = self.em
-        t = s.type
-        name = em.unit.fresh(c_identifier(s.name))
-        ctype = memory_type(t)
-        size = b.i32(1)
-        for e in s.extents:
-            size = b.mul(size, e)
-        count = b.as_int(size)
-        em.open("{")
-        on_stack = s.memory in (n.MemoryType.Stack, n.MemoryType.Register) or (s.memory is n.MemoryType.Auto and (count or 0) * t.bytes() <= STACK_LIMIT)
-        if count is not None and on_stack:
-            em.line(f"{ctype} {name}[{max(count + s.padding, 1)}] __attribute__((aligned(64))); /* {_comment(s.name)} */")
+def _let(em: Emitter, s: n.LetStmt) -> None:
+    """The name stays in the enclosing C block; it is unique."""
+    em.scopes.append([])
+    while True:
+        if s.value.type.is_handle() and s.name in em.arguments:
+            _host_pointer(em, s)
         else:
-            em.helper("hl_scratch")
-            product = " * ".join(["(size_t)1", *(f"(size_t)({em.scalar(e)})" for e in s.extents)])
-            amount = f"({product} + {s.padding}) * sizeof({ctype})"
-            held = em.unit.fresh(name + "_memory")
-            wanted = "1" if b.is_true(s.condition) else em.scalar(s.condition)
-            text = f"halide_malloc({em.context}, {amount})" if wanted == "1" else f"{wanted} ? halide_malloc({em.context}, {amount}) : HL_NULL"
-            em.line(f"HL_SCRATCH void *{held} = {text}; /* {_comment(s.name)} */")
-            em.line(f"if ({held} == HL_NULL{'' if wanted == '1' else f' && {wanted}'}) return halide_error_out_of_memory({em.context});")
-            em.line(f"{ctype} *__restrict const {name} = ({ctype} *){held};")
-        outer_name, outer_type = em.names.get(s.name), em.pointers.get(s.name)
-        em.names[s.name], em.pointers[s.name] = name, t
-        self.stmt(s.body)
+            bind(em, s.name, s.value)
+        inner = s.body
+        if not isinstance(inner, n.LetStmt):
+            break
+        s = inner
+    stmt(em, inner)
+    em.forget_scope()
+
+
+def _host_pointer(em: Emitter, s: n.LetStmt) -> None:
+    """The data of a buffer argument: nothing else points there."""
+    t = em.arguments[s.name].type
+    name = em.unit.fresh(s.name)
+    em.line(f"{memory_type(t)} *HL_RESTRICT const {name} = ({memory_type(t)} *){em.scalar(s.value)};")
+    em.names[s.name], em.pointers[s.name] = name, t
+
+
+def _assert(em: Emitter, s: n.Assert) -> None:
+    condition = s.condition
+    text = em.scalar(condition.a) if isinstance(condition, n.Not) else f"!{em.scalar(condition)}"
+    em.open(f"if (HL_UNLIKELY({text})) {{")
+    em.line(f"return {em.scalar(s.message)};")
+    em.close()
+
+
+def _produce(em: Emitter, s: n.Produce) -> None:
+    em.line(f"/* {comment(s.name)} */")
+    stmt(em, s.body)
+
+
+def _for(em: Emitter, s: n.For) -> None:
+    if s.kind is n.ForType.Parallel:
+        closures.parallel(em, s, body)
+        return
+    if s.kind is not n.ForType.Serial:
+        raise InternalError(f"loop {s.name} is still {s.kind.value}; please report this with the program")
+    low, extent = em.scalar(s.min), b.as_int(s.extent)
+    if b.as_int(s.min) is None:
+        low = em.named("int32_t", low)
+    end = b.add(s.min, s.extent)
+    em.note_uses(end, (s.min, s.extent))
+    bound = em.named("int32_t", em.scalar(end))
+    em.written(em.writes_of(s))
+    name = em.names[s.name] = em.unit.fresh(s.name)
+    if extent is not None and 1 < extent <= 8 and _is_small(s.body):
+        em.line(f"#pragma GCC unroll {extent}")
+    em.open(f"for (int32_t {name} = {low}; {name} < {bound}; {name}++) {{ /* {comment(s.name)} */")
+    body(em, s.body)
+    em.close()
+
+
+def _is_small(s: n.Stmt) -> bool:
+    """A loop over vectors in a small array: unrolled, the array lives in registers."""
+    return not s.mask & n.For.bit and not any(True for _ in nodes_of(s, n.Allocate)) and any(x.index.type.is_vector() for x in nodes_of(s, n.Store))
+
+
+def _store(em: Emitter, s: n.Store) -> None:
+    memory.store(em, s)
+
+
+def _allocate(em: Emitter, s: n.Allocate) -> None:
+    """Constant sizes of moderate extent on the stack; the rest from the runtime, freed on every way out of the block."""
+    size = b.i32(1)
+    for e in s.extents:
+        size = b.mul(size, e)
+    count, t = b.as_int(size), s.type
+    em.open("{")
+    name = em.unit.fresh(s.name)
+    on_stack = s.memory in (n.MemoryType.Stack, n.MemoryType.Register)
+    if count is not None and (on_stack or (s.memory is n.MemoryType.Auto and count * t.bytes() <= STACK_LIMIT)):
+        em.line(f"{memory_type(t)} {name}[{max(count + s.padding, 1)}] __attribute__((aligned(64))); /* {comment(s.name)} */")
+    else:
+        _heap(em, s, name)
+    before = em.names.get(s.name), em.pointers.get(s.name)
+    em.names[s.name], em.pointers[s.name] = name, t
+    stmt(em, s.body)
+    em.close()
+    if before[0] is not None and before[1] is not None:
+        em.names[s.name], em.pointers[s.name] = before[0], before[1]
+
+
+def _heap(em: Emitter, s: n.Allocate, name: str) -> None:
+    ctype = memory_type(s.type)
+    product = "1"
+    for e in s.extents:
+        product = em.scalar(e) if product == "1" else f"{em.unit.helper('hl_times')}({product}, {em.scalar(e)})"
+    amount = f"{em.unit.helper('hl_bytes')}({product}, {s.padding}, {s.type.bytes()})"
+    held = em.unit.fresh(f"{s.name}_memory")
+    em.unit.helper("hl_scratch")
+    em.line(f"HL_SCRATCH struct hl_scratch {held} = {{HL_NULL, {em.context}}}; /* {comment(s.name)} */")
+    get = f"{held}.memory = halide_malloc({em.context}, {amount});"
+    failed = f"if (HL_UNLIKELY({held}.memory == HL_NULL)) return halide_error_out_of_memory({em.context});"
+    if b.is_true(s.condition):
+        em.line(get)
+        em.line(failed)
+    else:
+        em.line(f"if ({em.scalar(s.condition)}) {{ {get} {failed} }}")
+    em.line(f"{ctype} *HL_RESTRICT const {name} = ({ctype} *){held}.memory;")
+
+
+def _if(em: Emitter, s: n.IfThenElse) -> None:
+    em.open(f"if ({em.scalar(s.condition)}) {{")
+    body(em, s.then_case)
+    em.close("}" if s.else_case is None else "} else {")
+    if s.else_case is not None:
+        em.reopen()
+        body(em, s.else_case)
         em.close()
-        em.names.pop(s.name)
-        em.pointers.pop(s.name)
-        if outer_name is not None:
-            em.names[s.name], em.pointers[s.name] = outer_name, outer_type
-
-    def condition(self, s: n.IfThenElse) -> None:
-        em = self.em
-        em.open(f"if ({em.scalar(s.condition)}) {{")
-        self.stmt(s.then_case)
-        em.close("}" if s.else_case is None else "} else {")
-        if s.else_case is not None:
-            em.indent += 1
-            em.scopes.append({})
-            em.loaded.append({})
-            self.stmt(s.else_case)
-            em.close()
-        em.forget_loads()
-
-    def evaluate(self, s: n.Evaluate) -> None:
-        if b.as_const(s.value) is None:
-            em = self.em
-            for start, count in ([(0, 1)] if s.value.type.is_scalar() else list(em.slices(s.value.type.lanes()))):
-                text = em.emit(s.value, start, count)
-                if "(" in text:
-                    em.line(f"(void)({text});")
-            em.forget_loads()
-
-    # -- parallel loops
-
-    def parallel(self, s: n.For) -> None:
-        """The body in a function of its own; what it uses of the surroundings goes through a struct."""
-        em = self.em
-        captured = self._captured(s)
-        task = em.unit.fresh(c_identifier(f"task_{s.name}"))
-        struct = f"struct {task}_closure"
-        inner = Emitter(em.machine, em.unit)
-        inner.context = "uc"
-        inner.element_bytes = measure(s.body)
-        fields, values = [], []
-        for key, t, is_pointer in captured:
-            name = em.unit.fresh(c_identifier(key))
-            fields.append(f"    {'void *' if is_pointer else value_type(t) + ' '}{name};")
-            values.append(f"(void *)({em.names.get(key, key)})" if is_pointer else em.scalar(n.Variable(t, key)))
-            inner.names[key] = f"c->{name}"
-        inner.names[s.name] = em.unit.fresh(c_identifier(s.name))
-        for key, _, is_pointer in captured:
-            if not is_pointer:
-                continue
-            t = em.pointers.get(key)
-            local = em.unit.fresh(c_identifier(key))
-            ctype = memory_type(t) if t is not None else "void"
-            inner.line(f"{ctype} *const {local} = ({ctype} *){inner.names[key]};")
-            inner.names[key] = local
-            inner.pointers[key] = t
-        for key, t, is_pointer in captured:
-            if not is_pointer:
-                local = em.unit.fresh(c_identifier(key))
-                inner.line(f"{value_type(t)}{'' if t.is_handle() else ' '}const {local} = {inner.names[key]};")
-                inner.names[key] = local
-        body = StatementEmitter(inner)
-        body.stmt(s.body)
-        head = [f"{struct} {{", *(fields or ["    char unused;"]), "};",
-                f"static int {task}(void *uc, int {inner.names[s.name]}, uint8_t *closure) {{ /* parallel {_comment(s.name)} */",
-                f"    const {struct} *const c = (const {struct} *)closure;", "    (void)uc; (void)c;"]
-        em.unit.functions.append("\n".join([*head, *inner.lines, "    return 0;", "}"]))
-        low, extent = em.scalar(s.min), em.scalar(s.extent)
-        em.open("{")
-        closure = em.unit.fresh("closure")
-        em.line(f"{struct} {closure} = {{{', '.join(values) or '0'}}};")
-        result = em.unit.fresh("result")
-        em.line(f"const int {result} = halide_do_par_for({em.context}, {task}, {low}, {extent}, (uint8_t *)&{closure});")
-        em.line(f"if ({result}) return {result};")
-        em.close()
-        em.forget_loads()
-
-    def _captured(self, s: n.For) -> list[tuple[str, Type, bool]]:
-        """(name, type, is a pointer to elements) of what the body uses and does not define."""
-        out: dict[str, tuple[str, Type, bool]] = {}
-        for name, v in free_variables(s.body).items():
-            if name != s.name:
-                out[name] = name, v.type, False
-        inside = {a.name for a in nodes_of(s.body, n.Allocate)} | {x.name for x in nodes_of(s.body, n.LetStmt)}
-        for access in nodes_of(s.body, (n.Load, n.Store)):
-            if access.name not in inside:
-                out[access.name] = access.name, b.string("").type, True
-        for name in list(out):
-            if name in self.em.pieces:
-                raise InternalError(f"a vector, {name}, crosses into a parallel loop")
-        return list(out.values())
 
 
-def _comment(name: str) -> str:
-    return name.replace("*/", "* /")
+def _evaluate(em: Emitter, s: n.Evaluate) -> None:
+    if b.as_const(s.value) is not None:
+        return
+    t: Type = s.value.type
+    if t.is_scalar():
+        em.discard(em.scalar(s.value))
+        return
+    for start, count in em.slices(t, 32 if t.is_bool() else 0):
+        em.discard(em.mask(s.value, start, count, 32) if t.is_bool() and count > 1 else em.emit(s.value, start, count))
 
 
-_HANDLERS: dict[type[n.Stmt], Callable[[StatementEmitter, Any], None]] = {
-    n.Block: StatementEmitter.block, n.LetStmt: StatementEmitter.let, n.Assert: StatementEmitter.check, n.Produce: StatementEmitter.produce,
-    n.For: StatementEmitter.loop, n.Store: StatementEmitter.store, n.Allocate: StatementEmitter.allocate, n.IfThenElse: StatementEmitter.condition,
-    n.Evaluate: StatementEmitter.evaluate,
+_HANDLERS: dict[type[n.Stmt], Callable[[Emitter, Any], None]] = {
+    n.Block: _block, n.LetStmt: _let, n.Assert: _assert, n.Produce: _produce, n.For: _for, n.Store: _store, n.Allocate: _allocate, n.IfThenElse: _if,
+    n.Evaluate: _evaluate,
 }

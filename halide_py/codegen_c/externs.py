@@ -1,0 +1,154 @@
+"""Calls in C, third part: built-in math and the user's own C functions."""
+
+from __future__ import annotations
+
+from ..ir import nodes as n
+from ..ir.intrinsics import ExternFunction
+from ..ir.types import Type
+from . import expressions
+from .ctypes_of import is_half, memory_type, short_type, value_bits, value_type
+from .emitter import Emitter
+
+_ROUND_MODE = {"round": 8, "floor": 9, "ceil": 10, "trunc": 11}  # 8: no exceptions
+_ELEMENTWISE = {"round": "roundeven", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "sqrt": "sqrt"}
+_REGISTERS = {("f32", 4): "ps", ("f32", 8): "ps256", ("f64", 2): "pd", ("f64", 4): "pd256"}
+_SPELLING = {"fast_exp": "exp", "fast_log": "log", "fast_pow": "pow", "fast_sin": "sin", "fast_cos": "cos"}
+# Functions with a vector form of our own in hl_math.h, which scalars use too: a schedule never changes a result.
+OWN_MATH: frozenset[tuple[str, int]] = frozenset()
+
+
+def call(em: Emitter, e: n.Call, row: ExternFunction, start: int, count: int) -> str:
+    """A slice of the value of a C function."""
+    if row.builtin:
+        return _math(em, e, row, start, count)
+    em.unit.externs[row.c_name] = row
+    if count == 1 or not row.pure or not row.source:
+        texts = [_call_once(em, e, row, start + i) for i in range(count)]
+        return em.from_lanes(e.type, count, texts)
+    return _vector_wrapper(em, e, row, start, count)
+
+
+def _call_once(em: Emitter, e: n.Call, row: ExternFunction, lane: int) -> str:
+    """One call. One with effects is made here and now, exactly once."""
+    args = [_argument(em, a, lane if a.type.is_vector() else 0) for a in e.args]
+    text = f"{row.c_name}({', '.join(args)})"
+    if row.result.bits() == 0:
+        em.line(f"{text};")
+        return "0"
+    if is_half(row.result):
+        text = f"{em.unit.helper('hl_f32_of_bf16' if row.result.is_bfloat() else 'hl_f32_of_f16')}({text})"
+    if row.pure:
+        return text
+    name = em.name(value_type(row.result), text)
+    em.remember((e, lane, 1), name, e)
+    em.written(-1)
+    em.memo[(e, lane, 1)] = name
+    return name
+
+
+def _argument(em: Emitter, e: n.Expr, lane: int) -> str:
+    text = em.emit(e, lane, 1)
+    if is_half(e.type):
+        return f"{em.unit.helper('hl_bf16_of_f32' if e.type.is_bfloat() else 'hl_f16_of_f32')}({text})"
+    return text
+
+
+def _vector_wrapper(em: Emitter, e: n.Call, row: ExternFunction, start: int, count: int) -> str:
+    """A loop over lanes in memory around a function whose source is in this unit: the C compiler inlines and vectorizes it."""
+    vector = em.c_type(e.type, count)
+    name = f"hl_lanes_{row.c_name}_{count}"
+    types = [em.c_type(a.type, count) for a in e.args]
+    params = ", ".join(f"{t} a{i}" for i, t in enumerate(types))
+    loads = "".join(f" {memory_type(a.type)} x{i}[{count}] __attribute__((aligned(64))); __builtin_memcpy(x{i}, &a{i}, sizeof x{i});" for i, a in enumerate(e.args))
+    values = ", ".join(f"x{i}[i]" for i in range(len(e.args)))
+    body = (f"{loads} {memory_type(row.result)} r[{count}] __attribute__((aligned(64))); for (int i = 0; i < {count}; i++) r[i] = {row.c_name}({values});"
+            f" {vector} v; __builtin_memcpy(&v, r, sizeof v); return v;")
+    if is_half(row.result) or any(is_half(a.type) or a.type.is_bool() or a.type.is_handle() for a in e.args):
+        return em.from_lanes(e.type, count, [_call_once(em, e, row, start + i) for i in range(count)])
+    em.unit.vector_helper(name, vector, params, body)
+    args = [em.emit(a, start, count) if a.type.is_vector() else expressions.splat_of(em, a, count) for a in e.args]
+    return f"{name}({', '.join(args)})"
+
+
+# ---- built-in math
+
+
+def _math(em: Emitter, e: n.Call, row: ExternFunction, start: int, count: int) -> str:
+    t, name = e.type, _SPELLING.get(row.name, row.name)
+    bits = value_bits(t)
+    if name in ("fast_inverse", "fast_inverse_sqrt"):
+        return _fast_inverse(em, e, name, start, count)
+    if count > 1:
+        text = _register_form(em, e, name, start, count)
+        if text is not None:
+            return expressions.round_half(em, t, count, text) if is_half(t) else text
+    if (name, bits) in OWN_MATH:
+        return _own(em, e, name, start, count)
+    function = f"__builtin_{_libm(name, row)}{'' if bits == 64 else 'f'}"
+    if count == 1:
+        text = f"{function}({', '.join(em.emit(a, start if a.type.is_vector() else 0, 1) for a in e.args)})"
+        return expressions.round_half(em, t, 1, text) if is_half(t) else text
+    text = expressions.lane_by_lane(em, t, count, function, [em.lanes(a, start, count) for a in e.args])
+    return expressions.round_half(em, t, count, text) if is_half(t) else text
+
+
+def _libm(name: str, row: ExternFunction) -> str:
+    return "rint" if name == "round" else name
+
+
+def _vector_args(em: Emitter, e: n.Call, start: int, count: int) -> list[str]:
+    return [em.emit(a, start, count) if a.type.is_vector() else expressions.splat_of(em, a, count) for a in e.args]
+
+
+def _fast_inverse(em: Emitter, e: n.Call, name: str, start: int, count: int) -> str:
+    if name == "fast_inverse_sqrt":
+        root = n.Call(e.type, "sqrt", e.args, n.CallType.PureExtern, _SQRT)
+        em.note_uses(root, e.args)
+        x = em.emit(root, start, count)
+    else:
+        x = em.emit(e.args[0], start, count)
+    return f"(1.0f / {x})"
+
+
+_SQRT = ExternFunction("sqrt", Type(), (), "sqrtf", builtin=True)
+
+
+def _register_form(em: Emitter, e: n.Call, name: str, start: int, count: int) -> str | None:
+    """sqrt and roundings have instructions."""
+    if name != "sqrt" and name not in _ROUND_MODE:
+        return None
+    kind = short_type(e.type)
+    ctype = em.vector_type(kind, count)
+    args = _vector_args(em, e, start, count)
+    if em.machine.compiler == "clang":
+        return f"__builtin_elementwise_{_ELEMENTWISE[name]}({args[0]})"
+    register = _REGISTERS.get((kind, count))
+    if register is not None and em.machine.has("avx" if register.endswith("256") else "sse4_1"):
+        return f"__builtin_ia32_sqrt{register}({args[0]})" if name == "sqrt" else f"__builtin_ia32_round{register}({args[0]}, {_ROUND_MODE[name]})"
+    wide = {"f32": 16, "f64": 8}[kind]
+    if count == wide and em.machine.has("avx512f"):
+        suffix = "ps512" if kind == "f32" else "pd512"
+        if name == "sqrt":
+            return f"__builtin_ia32_sqrt{suffix}_mask({args[0]}, ({ctype}){{}}, ({'uint16_t' if wide == 16 else 'uint8_t'})-1, 4)"
+        return (f"__builtin_ia32_rndscale{'ps' if kind == 'f32' else 'pd'}_mask({args[0]}, {_ROUND_MODE[name]}, ({ctype}){{}}, "
+                f"({'uint16_t' if wide == 16 else 'uint8_t'})-1, 4)")
+    return None
+
+
+def _own(em: Emitter, e: n.Call, name: str, start: int, count: int) -> str:
+    """A function of hl_math.h, made for the vector type; a scalar is a vector of one lane."""
+    f, i = em.vector_type("f32", count), em.vector_type("i32", count)
+    em.vector_type("u32", count)
+    function = f"hl_{name}_{f}"
+    em.unit.math[f"HL_MATH_{name.upper()}({function}, {f}, {i})"] = None
+    if count > 1:
+        text = f"{function}({', '.join(_vector_args(em, e, start, count))})"
+        return expressions.round_half(em, e.type, count, text) if is_half(e.type) else text
+    args = [em.emit(a, start if a.type.is_vector() else 0, 1) for a in e.args]
+    names = [f"a{k}" for k in range(len(args))]
+    parameters = ", ".join(f"float {a}" for a in names)
+    values = ", ".join(f"v{k}" for k in range(len(args)))
+    body = " ".join([*(f"{f} v{k} = {{{a}}};" for k, a in enumerate(names)), f"return {function}({values})[0];"])
+    em.unit.vector_helper(f"hl_{name}_f32", "float", parameters, body)
+    text = f"hl_{name}_f32({', '.join(args)})"
+    return expressions.round_half(em, e.type, 1, text) if is_half(e.type) else text

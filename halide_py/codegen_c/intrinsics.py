@@ -1,0 +1,216 @@
+"""Calls in C, second part: intrinsics that are operators of C, and those the machine has an instruction for (a table)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..ir import build as b
+from ..ir import nodes as n
+from ..ir.intrinsics import intrinsic
+from ..ir.types import Type, TypeCode
+from . import vectors as v
+from .ctypes_of import short_type, value_bits, value_type
+from .emitter import Emitter
+from .expressions import finish, is_splat, lane_by_lane, mask_at_width
+
+# (intrinsic, element, register bytes) -> gcc's builtin, without its prefix. Arguments are signed vectors of the element's width.
+_GCC = {
+    **{(f"saturating_{op}", short, size): f"p{op}{s}{w}{8 * size}" for size in (16, 32) for op in ("add", "sub")
+       for short, s, w in (("u8", "us", "b"), ("i8", "s", "b"), ("u16", "us", "w"), ("i16", "s", "w"))},
+    **{("rounding_halving_add", short, size): f"pavg{w}{8 * size}" for size in (16, 32) for short, w in (("u8", "b"), ("u16", "w"))},
+    **{("mul_shift_right", short, size): f"pmulh{s}w{8 * size}" for size in (16, 32) for short, s in (("u16", "u"), ("i16", ""))},
+}
+
+
+def instruction(em: Emitter, e: n.Call, start: int, count: int) -> str | None:
+    """An intrinsic as one instruction; None where the machine or the compiler has none."""
+    t = e.type
+    size = count * t.bits() // 8
+    builtin = _GCC.get((e.name, short_type(t), size)) if t.bits() in (8, 16) and not t.is_float() and not t.is_bool() else None
+    if builtin is None or em.machine.compiler != "gcc" or not em.machine.has("avx2" if size == 32 else "sse2"):
+        return None
+    if e.name == "mul_shift_right" and b.as_int(e.args[2]) != 16:
+        return None
+    element = "c8" if t.bits() == 8 else "i16"
+    args = [f"({em.vector_type(element, count)}){em.emit(a, start, count)}" for a in e.args[:2]]
+    return f"(({em.c_type(t, count)})__builtin_ia32_{builtin}({', '.join(args)}))"
+
+
+def _bitwise(op: str) -> Any:
+    def form(em: Emitter, e: n.Call, start: int, count: int) -> str:
+        x, y = e.args
+        if count == 1:
+            return finish(em, e.type, 1, f"{em.emit(x, start, 1)} {op} {em.emit(y, start, 1)}")
+        if is_splat(x):
+            x, y = y, x
+        return f"({em.emit(x, start, count)} {op} {v.operand(em, y, start, count)})"
+
+    return form
+
+
+def _bitwise_mask(op: str) -> Any:
+    def form(em: Emitter, e: n.Call, start: int, count: int, bits: int) -> str:
+        return f"({em.mask(e.args[0], start, count, bits)} {op} {em.mask(e.args[1], start, count, bits)})"
+
+    return form
+
+
+def _bitwise_not(em: Emitter, e: n.Call, start: int, count: int) -> str:
+    if e.type.is_bool():
+        return f"(!{em.emit(e.args[0], start, 1)})"
+    return finish(em, e.type, count, f"~{em.emit(e.args[0], start, count)}")
+
+
+def _bitwise_not_mask(em: Emitter, e: n.Call, start: int, count: int, bits: int) -> str:
+    return f"(~{em.mask(e.args[0], start, count, bits)})"
+
+
+# ---- shifts
+
+
+def _shift(em: Emitter, e: n.Call, start: int, count: int) -> str:
+    """Negative amounts shift the other way; amounts beyond the width are taken modulo it where that is cheapest."""
+    t, amount = e.type, b.as_int(e.args[1])
+    left = e.name == "shift_left"
+    if amount is not None:
+        if amount < 0 and e.args[1].type.is_int():
+            left, amount = not left, -amount
+        amount = min(amount, t.bits())
+        if amount < t.bits():
+            return _shift_by(em, e.args[0], t, start, count, left, amount)
+    if count == 1:
+        helper = em.unit.helper(f"hl_{'shl' if e.name == 'shift_left' else 'shr'}_{short_type(t)}")
+        return f"{helper}({em.emit(e.args[0], start, 1)}, {_amount(em, e.args[1], start)})"
+    key = (e, "shift")
+    wide = em.expansions.get(key)
+    if wide is None:
+        wide = em.expansions[key] = _vector_shift(e)
+        em.note_uses(wide, e.args)
+    if isinstance(wide, n.Call) and wide.name in ("shift_left", "shift_right"):
+        mask = v.const_operand(wide.args[1], t.bits() - 1)
+        x, y = em.emit(wide.args[0], start, count), em.emit(wide.args[1], start, count)
+        if short_type(wide.args[1].type) != short_type(t):
+            y = f"({em.c_type(t, count)}){y}"
+            mask = v.const_operand(e, t.bits() - 1)
+        return f"({x} {'<<' if wide.name == 'shift_left' else '>>'} ({y} & {mask}))"
+    return em.emit(wide, start, count)
+
+
+def _amount(em: Emitter, e: n.Expr, start: int) -> str:
+    """The amount as an argument of the helpers, which take int64_t; a huge unsigned one stays huge."""
+    text = em.emit(e, start, 1)
+    return f"(int64_t)({text} > 64 ? 64 : {text})" if e.type.is_uint() and e.type.bits() == 64 else text
+
+
+def _shift_by(em: Emitter, e: n.Expr, t: Type, start: int, count: int, left: bool, amount: int) -> str:
+    if amount == 0:
+        return em.emit(e, start, count)
+    x = em.emit(e, start, count)
+    if left and count == 1 and t.is_int():  # in C a shift of a negative number to the left is not defined
+        unsigned = f"uint{max(t.bits(), 32)}_t"
+        return f"({value_type(t)})(({unsigned}){x} << {amount})"
+    return finish(em, t, count, f"{x} {'<<' if left else '>>'} {amount}")
+
+
+def _vector_shift(e: n.Call) -> n.Expr:
+    """A shift by a vector: narrow elements through 32 bits, signed amounts by choosing the direction."""
+    x, y = e.args
+    if e.type.bits() < 32:
+        wide = e.type.with_bits(32)
+        return b.cast(e.type, intrinsic(e.name, wide, b.cast(wide, x), b.cast(y.type.with_bits(32), y)))
+    if y.type.is_uint():
+        return e
+    unsigned = y.type.with_code(TypeCode.UInt)
+    back = "shift_right" if e.name == "shift_left" else "shift_left"
+    forth = intrinsic(e.name, e.type, x, b.cast(unsigned, y))
+    other = intrinsic(back, e.type, x, b.cast(unsigned, n.Sub(b.const(y.type, 0), y)))
+    return n.Select(n.LT(y, b.const(y.type, 0)), other, forth)
+
+
+# ---- arithmetic
+
+
+def _abs(em: Emitter, e: n.Call, start: int, count: int) -> str:
+    x, s = em.emit(e.args[0], start, count), e.args[0].type
+    bits = value_bits(s)
+    if s.is_uint():
+        return x
+    if s.is_float():
+        if count == 1:
+            return f"__builtin_fabs{'' if bits == 64 else 'f'}({x})"
+        return f"(({em.c_type(e.type, count)})(({em.vector_type(f'u{bits}', count)}){x} & {(1 << (bits - 1)) - 1}{'ull' if bits == 64 else 'u'}))"
+    ctype = em.c_type(s, count)
+    zero = "0" if count == 1 else f"({ctype}){{}}"
+    value = "a < 0 ? 0 - a : a" if count == 1 else f"HL_SELECT({ctype}, a < {zero}, -a, a)"
+    helper = em.unit.vector_helper(f"hl_abs_{short_type(s)}x{count}", ctype, f"{ctype} a", f"return ({ctype})({value});")
+    return f"({em.c_type(e.type, count)}){helper}({x})"
+
+
+def _bit_count(name: str) -> Any:
+    def form(em: Emitter, e: n.Call, start: int, count: int) -> str:
+        bits, s = e.args[0].type.bits(), e.args[0].type
+        helper = em.unit.helper(f"hl_{name}_u{bits}")
+        lanes = em.lanes(e.args[0], start, count)
+        texts = [f"({value_type(e.type)}){helper}({f'(uint{bits}_t)' if s.is_int() else ''}{x})" for x in lanes]
+        return em.from_lanes(e.type, count, texts) if count > 1 else texts[0]
+
+    return form
+
+
+def _c_division(name: str) -> Any:
+    """C's own division, x/0 = x%0 = 0."""
+    def form(em: Emitter, e: n.Call, start: int, count: int) -> str:
+        t, d = e.type, b.as_int(e.args[1])
+        if t.is_float():
+            return _float_division(em, e, start, count, name)
+        if d is not None and d > 0:
+            return finish(em, t, count, f"{em.emit(e.args[0], start, count)} {'/' if name == 'div' else '%'} {v.const_operand(e, d)}")
+        helper = em.unit.helper(f"hl_{'c' if t.is_int() else ''}{name}_{short_type(t)}")
+        if count == 1:
+            return f"{helper}({em.emit(e.args[0], start, 1)}, {em.emit(e.args[1], start, 1)})"
+        return lane_by_lane(em, t, count, helper, [em.lanes(a, start, count) for a in e.args])
+
+    return form
+
+
+def _float_division(em: Emitter, e: n.Call, start: int, count: int, name: str) -> str:
+    if name == "div":
+        return em.emit(n.Div(*e.args), start, count)
+    function = "__builtin_fmod" if value_bits(e.type) == 64 else "__builtin_fmodf"
+    return lane_by_lane(em, e.type, count, function, [em.lanes(a, start, count) for a in e.args])
+
+
+def _classify(em: Emitter, e: n.Call, start: int, count: int) -> str:
+    x, t = em.atom(e.args[0], start, 1), e.args[0].type
+    if e.name == "is_nan":
+        return f"({x} != {x})"
+    suffix = "" if value_bits(t) == 64 else "f"
+    return f"(__builtin_fabs{suffix}({x}) {'==' if e.name == 'is_inf' else '<'} __builtin_inf{suffix}())"
+
+
+def _classify_mask(em: Emitter, e: n.Call, start: int, count: int, bits: int) -> str:
+    """Of the bits: no exceptions, and nothing for a compiler to reason away."""
+    t = e.args[0].type
+    width = value_bits(t)
+    infinity = f"{0x7F800000:#x}" if width == 32 else f"{0x7FF0000000000000:#x}ll"
+    compare = {"is_nan": ">", "is_inf": "==", "is_finite": "<"}[e.name]
+
+    def make(first: int, size: int) -> str:
+        whole = em.vector_type(f"i{width}", size)
+        clear = f"{(1 << (width - 1)) - 1:#x}{'ll' if width == 64 else ''}"
+        return f"((({whole}){em.emit(e.args[0], first, size)} & {clear}) {compare} {infinity})"
+
+    return mask_at_width(em, make, width, start, count, bits)
+
+
+FORMS: dict[str, Callable[[Emitter, n.Call, int, int], str]] = {
+    "bitwise_and": _bitwise("&"), "bitwise_or": _bitwise("|"), "bitwise_xor": _bitwise("^"), "bitwise_not": _bitwise_not, "shift_left": _shift,
+    "shift_right": _shift, "abs": _abs, "popcount": _bit_count("popcount"), "count_leading_zeros": _bit_count("clz"),
+    "count_trailing_zeros": _bit_count("ctz"), "div_round_to_zero": _c_division("div"), "mod_round_to_zero": _c_division("mod"),
+    "is_nan": _classify, "is_inf": _classify, "is_finite": _classify,
+}
+MASK_FORMS: dict[str, Callable[[Emitter, n.Call, int, int, int], str]] = {
+    "bitwise_and": _bitwise_mask("&"), "bitwise_or": _bitwise_mask("|"), "bitwise_xor": _bitwise_mask("^"), "bitwise_not": _bitwise_not_mask,
+    "is_nan": _classify_mask, "is_inf": _classify_mask, "is_finite": _classify_mask,
+}

@@ -1,0 +1,217 @@
+"""Operations on slices of vectors as C text: broadcasts, shuffles, conversions between widths, minimum, maximum, choice.
+
+Compilers take a conversion by more than a factor of two apart into scalars, and values wider than a register through the stack, so
+conversions go in steps of two and narrowing packs pairs of registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..ir import build as b
+from ..ir import nodes as n
+from .ctypes_of import constant, value_type
+from .emitter import Emitter, is_atom
+
+_SCALAR = {"i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t", "u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t",
+           "f32": "float", "f64": "double"}
+
+
+def shuffle(a: str, c: str, lanes: Sequence[int]) -> str:
+    """Lanes of two vectors of one type; -1 where nobody cares."""
+    return f"__builtin_shufflevector({a}, {c}, {', '.join(map(str, lanes))})"
+
+
+def typed_constant(e: n.Expr) -> str:
+    """A literal of exactly the C type of `e`, as arithmetic of a vector with a scalar wants it."""
+    text = constant(e)
+    return f"({value_type(e.type)}){text}" if e.type.is_int_or_uint() and e.type.bits() < 32 else text
+
+
+def scalar_operand(em: Emitter, e: n.Expr) -> str:
+    """A scalar that is combined with a vector."""
+    return typed_constant(e) if isinstance(e, (n.IntImm, n.UIntImm, n.FloatImm)) else em.atom(e, 0, 1)
+
+
+def operand(em: Emitter, e: n.Expr, start: int, count: int) -> str:
+    """A vector operand; the scalar itself for a broadcast, which C operators widen."""
+    if isinstance(e, n.Broadcast) and e.value.type.is_scalar():
+        return scalar_operand(em, e.value)
+    return em.emit(e, start, count)
+
+
+def splat(em: Emitter, short: str, count: int, scalar: str) -> str:
+    """A scalar in every lane. `s - 0`, not `s + 0`: that would turn -0 into 0, so the compiler would have to add."""
+    return f"({scalar} - ({em.vector_type(short, count)}){{}})"
+
+
+def minimum(em: Emitter, ctype: str, a: str, c: str) -> str:
+    """a < c ? a : c, as a call of a helper."""
+    return _extremum(em, "hl_min", "<", ctype, a, c)
+
+
+def maximum(em: Emitter, ctype: str, a: str, c: str) -> str:
+    """a > c ? a : c, as a call of a helper."""
+    return _extremum(em, "hl_max", ">", ctype, a, c)
+
+
+def _extremum(em: Emitter, name: str, op: str, ctype: str, a: str, c: str) -> str:
+    is_vector = "x" in ctype
+    body = f"return HL_SELECT({ctype}, a {op} b, a, b);" if is_vector else f"return a {op} b ? a : b;"
+    helper = em.unit.vector_helper(f"{name}_{ctype.removesuffix('_t')}", ctype, f"{ctype} a, {ctype} b", body)
+    return f"{helper}({a}, {c})"
+
+
+def choose(em: Emitter, ctype: str, mask_type: str, m: str, a: str, c: str) -> str:
+    """m ? a : c, lane by lane."""
+    helper = em.unit.vector_helper(f"hl_select_{ctype}", ctype, f"{mask_type} m, {ctype} a, {ctype} b", f"return HL_SELECT({ctype}, m, a, b);")
+    return f"{helper}({m}, {a}, {c})"
+
+
+# ---- conversions
+
+
+def convert(em: Emitter, text: str, source: str, target: str, count: int) -> str:
+    """A vector converted as C converts its elements: integers wrap or extend by the sign of the source, floats truncate."""
+    widened = _widen_bytes(em, text, source, target, count)
+    if widened is not None:
+        return widened
+    while source != target:
+        step = _next(source, target)
+        v = em.vector_type(step, count)
+        same = source[1:] == step[1:] and "f" not in (source[0], step[0])
+        text = f"({v}){text}" if same else f"__builtin_convertvector({text}, {v})"
+        source = step
+    return text
+
+
+def _next(source: str, target: str) -> str:
+    """The next element type on the way: widths change by two, floats and integers meet at 32 or 64 bits."""
+    s, t = int(source[1:]), int(target[1:])
+    if source[0] == "f":
+        if target[0] == "f" or t >= s:
+            return target
+        return f"i{s}" if s == 32 or t == 32 else "i64"
+    if target[0] == "f":
+        if s < 32:
+            return f"{source[0]}{s * 2}" if s * 2 < 32 else "i32"
+        return target
+    if s == t:
+        return target
+    return f"{source[0]}{s * 2}" if s < t else f"{target[0]}{s // 2}"
+
+
+def _widen_bytes(em: Emitter, text: str, source: str, target: str, count: int) -> str | None:
+    """Eight bytes to 32 bits in one instruction."""
+    if count != 8 or source not in ("u8", "i8") or target[1:] != "32" or not em.machine.has("avx2") or em.machine.compiler != "gcc":
+        return None
+    text = em.named(em.vector_type(source, 8), text)
+    i32x8, out = em.vector_type("i32", 8), em.vector_type(target, 8)
+    wide = f"__builtin_ia32_pmov{'s' if source == 'i8' else 'z'}xbd256(({em.vector_type('c8', 16)}){shuffle(text, text, [*range(8), *[-1] * 8])})"
+    if target[0] == "f":
+        return f"__builtin_convertvector(({i32x8}){wide}, {out})"
+    return f"({out}){wide}"
+
+
+def narrow(em: Emitter, parts: list[str], source: str, target: str, count: int) -> str:
+    """`parts`, registers of `count` integer lanes each, as one vector of half, quarter, ... wide integers (they wrap)."""
+    bits, want = int(source[1:]), int(target[1:])
+    while len(parts) > 1:
+        bits //= 2
+        short = f"{target[0]}{bits}"
+        v = em.vector_type(short, 2 * count)
+        halves = [p if p.startswith(f"({v})") else f"({v}){p}" for p in parts]
+        parts = [shuffle(x, y, range(0, 4 * count, 2)) for x, y in zip(halves[::2], halves[1::2])]
+        count, source = 2 * count, short
+    return parts[0] if bits == want else convert(em, parts[0], source, target, count)
+
+
+def join(em: Emitter, parts: list[str], count: int) -> str:
+    """Vectors of `count` lanes one after the other; a power of two of them."""
+    while len(parts) > 1:
+        parts = [shuffle(x, y, range(2 * count)) for x, y in zip(parts[::2], parts[1::2])]
+        count *= 2
+    return parts[0]
+
+
+def mask_of_scalar(em: Emitter, text: str, bits: int, count: int) -> str:
+    """A mask with one bool in every lane."""
+    return splat(em, f"i{bits}", count, f"(int{bits}_t)-({text})")
+
+
+def resize_mask(em: Emitter, text: str, have: int, bits: int, count: int) -> str:
+    """A mask at another width."""
+    return convert(em, text, f"i{have}", f"i{bits}", count)
+
+
+# ---- any lane from anywhere
+
+
+def pick(em: Emitter, short: str, sources: list[tuple[str, int]], wanted: list[tuple[int, int]]) -> str:
+    """A vector whose lane i is lane wanted[i][1] of source wanted[i][0]; sources are (name, lanes) of one element type."""
+    count = len(wanted)
+    used = sorted({s for s, _ in wanted})
+    if count == 1:
+        text, lanes = sources[wanted[0][0]]
+        return f"{text}[{wanted[0][1]}]" if lanes > 1 else text
+    if len(used) == 1:
+        text, lanes = sources[used[0]]
+        if lanes == count and all(lane == i for i, (_, lane) in enumerate(wanted)):
+            return text
+        if lanes > 1:
+            return shuffle(text, text, [lane for _, lane in wanted])
+    if any(sources[s][1] == 1 for s in used) or len(used) > 8:
+        elements = [f"{sources[s][0]}[{lane}]" if sources[s][1] > 1 else sources[s][0] for s, lane in wanted]
+        return em.name(em.vector_type(short, count), "{" + ", ".join(elements) + "}")
+    bytes_ = _pick_bytes(em, short, sources, wanted, used)
+    return bytes_ if bytes_ is not None else _pick_in_steps(em, short, sources, wanted, used)
+
+
+def _pick_in_steps(em: Emitter, short: str, sources: list[tuple[str, int]], wanted: list[tuple[int, int]], used: list[int]) -> str:
+    """Two sources first, then one more at a time."""
+    count = len(wanted)
+    size = max(count, *(sources[s][1] for s in used))
+    padded = [_padded(em, short, *sources[s], size) for s in used]
+    place = {s: k for k, s in enumerate(used)}
+    first = [size * place[s] + lane if place[s] < 2 else -1 for s, lane in wanted]
+    if len(used) == 2:
+        return shuffle(padded[0], padded[1], first)
+    text = em.name(em.vector_type(short, size), shuffle(padded[0], padded[1], [*first, *[-1] * (size - count)]))
+    for k in range(2, len(used)):
+        lanes = [size + lane if place[s] == k else i if place[s] < k else -1 for i, (s, lane) in enumerate(wanted)]
+        last = k == len(used) - 1
+        text = shuffle(text, padded[k], lanes if last else [*lanes, *[-1] * (size - count)])
+        if not last:
+            text = em.name(em.vector_type(short, size), text)
+    return text
+
+
+def _padded(em: Emitter, short: str, text: str, lanes: int, size: int) -> str:
+    """A vector with lanes nobody needs after its own."""
+    if lanes == size:
+        return text
+    return em.name(em.vector_type(short, size), shuffle(text, text, [*range(lanes), *[-1] * (size - lanes)]))
+
+
+def _pick_bytes(em: Emitter, short: str, sources: list[tuple[str, int]], wanted: list[tuple[int, int]], used: list[int]) -> str | None:
+    """Bytes from up to four 16 byte registers: one `pshufb` each, or-ed together."""
+    size = int(short[1:]) // 8
+    fits = all(sources[s][1] * size == 16 for s in used) and len(wanted) * size == 16 and 2 < len(used) <= 4 and size <= 2
+    if not fits or not em.machine.has("ssse3"):
+        return None
+    c, u = em.vector_type("c8", 16), em.vector_type("u8", 16)
+    terms = []
+    for s in used:
+        lanes = [k for w, lane in wanted for k in ([lane * size + j for j in range(size)] if w == s else [-128] * size)]
+        terms.append(f"({u})__builtin_ia32_pshufb128(({c}){sources[s][0]}, ({c}){{{', '.join(map(str, lanes))}}})")
+    return f"({em.vector_type(short, len(wanted))})({' | '.join(terms)})"
+
+
+def is_simple(text: str) -> bool:
+    """Whether repeating an operand costs nothing."""
+    return is_atom(text)
+
+
+def const_operand(t: n.Expr, value: int) -> str:
+    """An integer constant of the element type of `t`, typed."""
+    return typed_constant(b.const(t.type.element_of(), value))
