@@ -29,7 +29,6 @@ from ..ir.function import Function
 from ..ir.interval import Interval
 from ..ir.module import ArgumentKind, LoweredArgument
 from ..ir.printer import to_text
-from ..ir.simplify import simplify
 from ..ir.traverse import substitute
 from ..ir.types import INT32, UInt
 from .buffers import HANDLE, buffer_handle, constraint, error, field, is_bounds_query, runtime_call
@@ -112,7 +111,7 @@ def _required(buf: _Buffer) -> Lets:
             low, extent = b.select(buf.used(), interval.min, low), b.select(buf.used(), size, extent)
         stride = b.i32(1) if d == 0 else b.mul(buf.derived("stride", d - 1, "required"), buf.derived("extent", d - 1, "required"))
         for what, value in zip(_FIELDS, (low, extent, stride)):
-            lets.append((f"{buf.arg.name}.{what}.{d}.required", simplify(value)))
+            lets.append((f"{buf.arg.name}.{what}.{d}.required", value))
     return lets
 
 

@@ -1,30 +1,54 @@
 """Conditions solved for a loop variable: `2 * x + a < y` becomes `x <= (y - a - 1) / 2`.
 
-Conditions are conjunctions of comparisons; vectors are decided by their extreme lanes. What is not linear in the variable with
-a constant coefficient is not solved.
+Conditions are conjunctions of comparisons; vectors are decided by their extreme lanes, lets are looked through, inner loop variables
+are replaced by the end of their range that makes the condition hardest. What is not linear in the variable is not solved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.interval import Interval, bounds_of_expr
-from ..ir.simplify import simplify
-from ..ir.traverse import free_variables, mentions, substitute
+from ..ir.simplify.linear import Terms, difference, gather, rebuild
+from ..ir.traverse import free_variables, substitute
 from ..ir.types import INT32
 from . import lanes
 
 
+@dataclass(frozen=True)
+class Bound:
+    """factor * x + terms + constant >= 0."""
+
+    factor: int
+    terms: tuple[tuple[n.Expr, int], ...]
+    constant: int
+
+    def limit(self) -> n.Expr:
+        """The least x that satisfies it (factor > 0), or the greatest (factor < 0)."""
+        if self.factor > 0:
+            rest = rebuild(INT32, {e: -k for e, k in self.terms}, self.factor - 1 - self.constant)
+            return b.div(rest, b.i32(self.factor))
+        return b.div(rebuild(INT32, dict(self.terms), self.constant), b.i32(-self.factor))
+
+
 @dataclass
 class Limits:
-    """The condition holds for low <= x <= high, for all of `low` and `high`; if `exact`, nowhere else."""
+    """The condition holds where all of `bounds` do; if `exact`, nowhere else. `loops` are the inner loops it varies with."""
 
-    low: list[n.Expr] = field(default_factory=list)
-    high: list[n.Expr] = field(default_factory=list)
+    bounds: list[Bound] = field(default_factory=list)
     exact: bool = True
+    loops: set[str] = field(default_factory=set)
+
+    def low(self) -> list[Bound]:
+        """Those that limit x from below."""
+        return [one for one in self.bounds if one.factor > 0]
+
+    def high(self) -> list[Bound]:
+        """Those that limit x from above."""
+        return [one for one in self.bounds if one.factor < 0]
 
 
 _NEGATED: dict[type[n.Expr], type[n.Expr]] = {n.LT: n.GE, n.LE: n.GT, n.GT: n.LE, n.GE: n.LT, n.NE: n.EQ}
@@ -45,63 +69,124 @@ def conjuncts(c: n.Expr, negated: bool = False) -> Iterator[n.Expr]:
         yield b.not_(c) if negated else c
 
 
-def _differences(c: n.Expr) -> list[tuple[n.Expr, bool]] | None:
-    """Scalars that are all >= 0 where comparison `c` of int32 holds in all lanes (with: is that exact); None for anything else."""
+def _differences(c: n.Expr) -> list[tuple[Terms, int, bool]] | None:
+    """Linear forms that are all >= 0 where comparison `c` of int32 holds in all lanes (with: is that exact); None for anything else."""
     if not isinstance(c, (n.LT, n.LE, n.GT, n.GE, n.EQ)) or c.a.type.element_of() is not INT32:
         return None
     x, y = lanes.bounds(c.a), lanes.bounds(c.b)
     if x is None or y is None:
         return None
     exact = x[0] is x[1] or y[0] is y[1]
-    one = b.i32(1)
-    up, down = b.sub(y[0], x[1]), b.sub(x[0], y[1])  # a <= b, a >= b
-    if isinstance(c, n.EQ):
-        return [(up, exact), (down, exact)]
-    if isinstance(c, (n.LT, n.LE)):
-        return [(up if isinstance(c, n.LE) else b.sub(up, one), exact)]
-    return [(down if isinstance(c, n.GE) else b.sub(down, one), exact)]
+    strict = 1 if isinstance(c, (n.LT, n.GT)) else 0
+    out = []
+    if not isinstance(c, (n.GT, n.GE)):
+        terms, constant = difference(y[0], x[1])
+        out.append((terms, constant - strict, exact))
+    if not isinstance(c, (n.LT, n.LE)):
+        terms, constant = difference(x[0], y[1])
+        out.append((terms, constant - strict, exact))
+    return out
 
 
-def coefficient(e: n.Expr, name: str) -> tuple[int, n.Expr] | None:
-    """(k, rest) with e = k * name + rest and rest free of it; None if `e` is not of this form."""
-    here = n.Variable(INT32, name)
-    rest = simplify(substitute({name: b.i32(0)}, e))
-    step = b.as_int(simplify(b.sub(substitute({name: b.add(here, b.i32(1))}, e), e)))
-    if step is None or b.as_int(simplify(b.sub(b.sub(e, b.mul(here, b.i32(step))), rest))) != 0:
-        return None
-    return step, rest
+class Solver:
+    """Solves conditions found inside loop `name` for its variable; knows the lets and loops entered on the way to them.
+    `resolve` is applied to what lets and loop ranges stand for."""
 
+    def __init__(self, name: str, resolve: Callable[[n.Expr], n.Expr]) -> None:
+        self.name, self.resolve = name, resolve
+        self.lets: dict[str, n.Expr] = {}
+        self.loops: dict[str, tuple[n.Expr, n.Expr]] = {}
+        self.varying = {name}  # the loop variable and the lets and loop ranges that depend on it
+        self.bits = n.symbol_bit(name)
 
-def solve(condition: n.Expr, name: str, inner: Mapping[str, Interval]) -> Limits | None:
-    """Limits for int32 variable `name` within which `condition` holds whatever the variables `inner` are (in their intervals); None if
-    some part of it cannot be solved or does not depend on `name` at all."""
-    limits = Limits()
-    for part in conjuncts(condition):
-        differences = _differences(part)
-        if differences is None:
+    def let(self, name: str, value: n.Expr) -> None:
+        """Enter the scope of a let."""
+        self.lets[name] = value
+        self._note(name, value)
+
+    def loop(self, name: str, first: n.Expr, last: n.Expr) -> None:
+        """Enter an inner loop."""
+        self.loops[name] = first, last
+        self._note(name, first, last)
+
+    def _note(self, name: str, *values: n.Expr) -> None:
+        if any(self.varies(e) for e in values):
+            self.varying.add(name)
+            self.bits |= n.symbol_bit(name)
+
+    def varies(self, e: n.Expr) -> bool:
+        """Whether `e` depends on the loop variable."""
+        return bool(e.symbols & self.bits) and not self.varying.isdisjoint(free_variables(e))
+
+    def solve(self, condition: n.Expr) -> Limits | None:
+        """Limits for the loop variable within which `condition` holds; None if some part of it cannot be solved or does not depend on the variable."""
+        if not self.varies(condition):
             return None
-        for e, exact in differences:
-            if not _limit(simplify(e), exact, name, inner, limits):
+        limits = Limits()
+        for part in conjuncts(condition):
+            differences = _differences(part)
+            if differences is None or not all(self._limit(*one, limits) for one in differences):
                 return None
-    return limits if limits.low or limits.high else None
+        return limits
 
-
-def _limit(e: n.Expr, exact: bool, name: str, inner: Mapping[str, Interval], limits: Limits) -> bool:
-    """Add the limit on `name` that makes e >= 0; False if there is none to be found."""
-    if any(v in inner for v in free_variables(e)):
-        least = bounds_of_expr(e, inner).min
-        if least is None:
+    def _limit(self, terms: Terms, constant: int, exact: bool, limits: Limits) -> bool:
+        """Add the bound on the variable that terms + constant >= 0 is; False if there is none."""
+        form = self._expand(terms, constant, limits)
+        if form is None:
             return False
-        e, exact = simplify(least), False
-    if e.mask & (n.Load.bit | n.Call.bit | n.Let.bit) or not mentions(e, name):
-        return False
-    form = coefficient(e, name)
-    if form is None or form[0] == 0:
-        return False
-    k, rest = form
-    if k > 0:  # k x + rest >= 0
-        limits.low.append(simplify(b.div(b.add(b.sub(b.i32(0), rest), b.i32(k - 1)), b.i32(k))))
-    else:
-        limits.high.append(simplify(b.div(rest, b.i32(-k))))
-    limits.exact = limits.exact and exact
-    return True
+        terms, constant, kept = form
+        factor = terms.pop(n.Variable(INT32, self.name), 0)
+        if not factor:
+            return False
+        limits.bounds.append(Bound(factor, tuple(terms.items()), constant))
+        limits.exact = limits.exact and exact and kept
+        return True
+
+    def _expand(self, terms: Terms, constant: int, limits: Limits) -> tuple[Terms, int, bool] | None:
+        """The form in terms of the loop variable and of what is outside of the loop, and whether it is the same and not just smaller."""
+        out: Terms = {}
+        exact = True
+        work = list(terms.items())
+        while work:
+            e, k = work.pop()
+            value: n.Expr | None = None
+            if isinstance(e, n.Variable):
+                if e.name in self.lets:
+                    value = self.resolve(self.lets[e.name])
+                elif e.name in self.loops:
+                    limits.loops.add(e.name)
+                    value, exact = self.resolve(self.loops[e.name][k < 0]), False
+            elif self._is_inside(e):
+                value, exact = self._extreme(e, k, limits), False
+                if value is None:
+                    return None
+            elif e.mask & (n.Load.bit | n.Call.bit | n.Let.bit):
+                return None
+            if value is None:
+                out[e] = out.get(e, 0) + k
+                if not out[e]:
+                    del out[e]
+            else:
+                more, c = gather(value)
+                constant += c * k
+                work.extend((t, f * k) for t, f in more.items())
+        return out, constant, exact
+
+    def _is_inside(self, e: n.Expr) -> bool:
+        names = free_variables(e)
+        return self.name in names or not (names.keys().isdisjoint(self.lets) and names.keys().isdisjoint(self.loops))
+
+    def _extreme(self, e: n.Expr, k: int, limits: Limits) -> n.Expr | None:
+        """The least (k > 0) or greatest value that a term which is not linear takes over the inner loops."""
+        if e.mask & (n.Load.bit | n.Let.bit) or self.varies(e):
+            return None
+        while True:
+            inside = {name: self.resolve(self.lets[name]) for name in free_variables(e) if name in self.lets}
+            if not inside:
+                break
+            e = substitute(inside, e)
+        scope = {name: Interval(self.resolve(low), self.resolve(high)) for name, (low, high) in self.loops.items()}
+        limits.loops.update(free_variables(e).keys() & scope.keys())
+        interval = bounds_of_expr(e, scope)
+        value = interval.min if k > 0 else interval.max
+        return None if value is None or value is e or value.mask & (n.Load.bit | n.Call.bit) else value
