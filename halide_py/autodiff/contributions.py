@@ -174,7 +174,8 @@ def _equations(s: _Solver, coordinates: Sequence[n.Expr]) -> Iterator[_Equation]
     for d, c in enumerate(coordinates):
         if s.lhs[d] is not None:
             continue
-        e, value, remainder = s.now(c), s.target[d], None
+        e, remainder = s.now(c), None
+        value: n.Expr = s.target[d]
         divided = _quotient(e)
         if divided is not None and not s.choices(e):
             e, k, constant = divided
@@ -218,8 +219,8 @@ def check_bounded(axes: Iterable[Axis], what: str, where: str) -> None:
     """Raise CompileError when an axis to be summed over has no known interval."""
     for a in axes:
         if not a.interval.is_bounded():
-            raise CompileError(f"The derivative of {what} sums over {a.title} of {where}, but the region it is needed over is not known: an access to it is not "
-                               "bounded. Clamp the index with hl.clamp(index, 0, n - 1), or give propagate_adjoints() the bounds of the output")
+            raise CompileError(f"The derivative of {what} sums over {a.title} of {where}, but the region it is needed over is not known: an access to "
+                               "it is not bounded. Clamp the index with hl.clamp(index, 0, n - 1), or give propagate_adjoints() the bounds of the output")
 
 
 def reads_only(roots: Sequence[n.Expr], names: Container[str]) -> bool:

@@ -18,12 +18,11 @@ from ..ir.interval import Interval
 from ..ir.parameter import Parameter
 from ..ir.simplify import simplify
 from ..ir.traverse import deep_recursion, nodes_of
-from ..ir.types import INT32, Type
+from ..ir.types import INT32
 from ..lang.boundary_conditions import constant_exterior
 from ..lang.buffer import Buffer
-from ..lang.expr import Expr, to_node
+from ..lang.expr import to_node
 from ..lang.func import Func
-from ..lang.param import OutputImageParam, Param
 from ..lower.environment import environment
 from .adjoints import AdjointSum, define, plain, reads
 from .contributions import Contribution, reads_only
@@ -45,7 +44,7 @@ class Derivative:
     `notes` says which updates had to save intermediate values, and how many.
     """
 
-    def __init__(self, stages: dict[tuple[Function, int], Func], inputs: dict[Parameter, Func], notes: list[str]) -> None:
+    def __init__(self, stages: dict[tuple[Function, int], Func], inputs: dict[Parameter, Func | CompileError], notes: list[str]) -> None:
         self._stages, self._inputs, self.notes = stages, inputs, notes
 
     def __getitem__(self, key: Any) -> Func:
@@ -57,9 +56,12 @@ class Derivative:
         if not isinstance(param, Parameter):
             raise TypeError(f"a Derivative is indexed by a Func, (Func, update), Buffer, ImageParam or Param, not {key!r}")
         if param not in self._inputs:
-            kind = f"it is of type {param.type}; integers are constants to the derivative" if not param.type.is_float() else "the output does not depend on it"
-            raise user_error(f"There is no derivative for {param.name}: {kind}")
-        return self._inputs[param]
+            integer = f"it is of type {param.type}; integers are constants to the derivative"
+            raise user_error(f"There is no derivative for {param.name}: {'the output does not depend on it' if param.type.is_float() else integer}")
+        found = self._inputs[param]
+        if isinstance(found, CompileError):
+            raise found
+        return found
 
     def _of_func(self, f: Func, update: int) -> Func:
         count = f.num_update_definitions()
@@ -67,13 +69,14 @@ class Derivative:
             raise user_error(f"There is no derivative for update {update} of Func {f.name()}, which has {count} updates")
         found = self._stages.get((f.function, update + 1))
         if found is None:
-            kind = "the output does not depend on it" if any(t.is_float() for t in f.types()) else "its values are integers, which are constants to the derivative"
-            raise user_error(f"There is no derivative for Func {f.name()}: {kind}")
+            integer = "its values are integers, which are constants to the derivative"
+            unused = "the output does not depend on it"
+            raise user_error(f"There is no derivative for Func {f.name()}: {unused if any(t.is_float() for t in f.types()) else integer}")
         return found
 
     def funcs(self) -> list[Func]:
         """Every adjoint Func, once, in the order in which they are needed."""
-        return list(dict.fromkeys([*self._stages.values(), *self._inputs.values()]))
+        return list(dict.fromkeys(f for f in (*self._stages.values(), *self._inputs.values()) if isinstance(f, Func)))
 
     def __repr__(self) -> str:
         return f"<halide.Derivative for {', '.join(dict.fromkeys(f.name for f, _ in self._stages))}>"
@@ -87,7 +90,7 @@ class _Pass:
         self.regions = Regions(self.order, output, region)
         self.sums: dict[Function | Parameter, AdjointSum] = {}
         self.stages: dict[tuple[Function, int], Func] = {}
-        self.inputs: dict[Parameter, Func] = {}
+        self.inputs: dict[Parameter, Func | CompileError] = {}
         self.adjoints: set[str] = {adjoint.name()}
         self.notes: list[str] = []
         self._behind(output, adjoint)
@@ -95,7 +98,7 @@ class _Pass:
             self._function(f)
         for target, s in self.sums.items():
             if isinstance(target, Parameter):
-                self.inputs[target] = self.finish(s)
+                self._input(target, s)
         self._zeros()
 
     # -- the Context of updates
@@ -103,7 +106,7 @@ class _Pass:
     def adjoint_sum(self, f: Function, stage: int) -> AdjointSum:
         """An empty sum for the adjoint of a Func behind a stage."""
         name = f"{plain(f.name)}_adjoint" if stage == 0 else f"{plain(f.name)}_adjoint_update{stage - 1}"
-        return AdjointSum(name, f.args, tuple(map(_adjoint_type, f.types)), f"Func {f.name}")
+        return AdjointSum(name, f.args, f.types, f"Func {f.name}")
 
     def finish(self, s: AdjointSum) -> Func:
         """The Func of a sum."""
@@ -134,6 +137,13 @@ class _Pass:
                 what = f"the {'input' if target.is_buffer else 'parameter'} {target.name}"
                 self.sums[target] = AdjointSum(f"{plain(target.name)}_adjoint", args, (target.type,), what)
         return self.sums[target]
+
+    def _input(self, p: Parameter, s: AdjointSum) -> None:
+        """The adjoint of an input; what is wrong with it is said when it is asked for, not when others are."""
+        try:
+            self.inputs[p] = self.finish(s)
+        except CompileError as e:
+            self.inputs[p] = e
 
     # -- the walk
 
@@ -168,11 +178,6 @@ class _Pass:
                     self.inputs[p] = AdjointSum(f"{plain(p.name)}_adjoint", args, (p.type,), p.name).build()
 
 
-def _adjoint_type(t: Type) -> Type:
-    """The type of a value's adjoint: that of the value; for integers, whose adjoint is always 0, too."""
-    return t
-
-
 def propagate_adjoints(output: Func, adjoint: Func | Buffer | None = None, output_bounds: Any = None) -> Derivative:
     """The derivatives of `output` for every Func, input and parameter it depends on, by the reverse mode.
 
@@ -195,8 +200,9 @@ def propagate_adjoints(output: Func, adjoint: Func | Buffer | None = None, outpu
     with deep_recursion():
         seed, region = _seed(output, adjoint, output_bounds)
         done = _Pass(output.function, seed, region)
-        default_schedule([*done.stages.values(), *done.inputs.values()])
-    return Derivative(done.stages, done.inputs, done.notes)
+        out = Derivative(done.stages, done.inputs, done.notes)
+        default_schedule(out.funcs())
+    return out
 
 
 def _seed(output: Func, adjoint: Func | Buffer | None, bounds: Any) -> tuple[Func, Region]:
@@ -217,7 +223,8 @@ def _seed(output: Func, adjoint: Func | Buffer | None, bounds: Any) -> tuple[Fun
         region = tuple(_interval(*_pair(r)) for r in bounds)
         given = adjoint
     if given.dimensions() != len(f.args) or len(region) != len(f.args):
-        raise user_error(f"propagate_adjoints(): Func {f.name} has {len(f.args)} dimensions, but its adjoint {given.dimensions()} and output_bounds {len(region)}")
+        raise user_error(f"propagate_adjoints(): Func {f.name} has {len(f.args)} dimensions, but its adjoint has {given.dimensions()} and "
+                         f"output_bounds {len(region)}")
     if given.outputs() != len(f.types):
         raise user_error(f"propagate_adjoints(): Func {f.name} has {len(f.types)} values, but its adjoint {given.outputs()}")
     return _limited(f, given, region), region
@@ -242,7 +249,7 @@ def _limited(f: Function, given: Func, region: Region) -> Func:
     """The given adjoints as the types of the output, 0 outside of the region."""
     seed = Func(f"{plain(f.name)}_adjoint")
     args = [n.Variable(INT32, a) for a in f.args]
-    inside = b.TRUE
+    inside: n.Expr = b.TRUE
     for x, i in zip(args, region):
         assert i.min is not None and i.max is not None
         inside = b.and_(inside, b.and_(n.LE(i.min, x), n.LE(x, i.max)))
@@ -255,4 +262,3 @@ def _limited(f: Function, given: Func, region: Region) -> Func:
     return seed
 
 
-__all__ = ["Derivative", "Expr", "OutputImageParam", "Param", "propagate_adjoints"]

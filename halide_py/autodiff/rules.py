@@ -340,25 +340,23 @@ def register_gradient(function: Any, hook: Hook) -> Hook:
 def find_rule(e: n.Expr, where: str) -> Hook:
     """The hook for a node. `where` names the definition it occurs in. Raises CompileError, with the line that registers a rule, when there is none."""
     if not isinstance(e, n.Call):
-        hook = KINDS.get(type(e))
-        if hook is None:
+        rule = KINDS.get(type(e))
+        if rule is None:
             raise CompileError(f"{type(e).__name__} of type {e.type} in {where} has no gradient rule; hl.stop_gradient(...) around it makes it a constant")
-        return hook
+        return rule
     row: Any = e.func if e.func is not None else INTRINSICS.get(e.name)
-    for overrides in reversed(_OVERRIDES):
-        if row in overrides:
-            return overrides[row]
-    hook = getattr(row, "gradient", None)
-    if hook is None:
+    found: Hook | None = next((o[row] for o in reversed(_OVERRIDES) if row in o), getattr(row, "gradient", None))
+    if found is None:
         raise CompileError(_no_rule(e, row, where))
-    return hook  # type: ignore[no-any-return]
+    return found
 
 
 def _no_rule(e: n.Call, row: Any, where: str) -> str:
     names = ", ".join(f"a{i}" if len(e.args) > 1 else "x" for i in range(len(e.args)))
     if isinstance(row, ExternFunction) and not row.builtin:
         line = f"{row.name}.gradient(lambda adjoint, result, {names}: ...)"
-        return (f"The C function {row.name} (`{row.prototype}`) is called in {where}, but has no gradient rule. Register one before propagate_adjoints(), with what "
-                f"hl.extern() returned: {line}. It returns the adjoint of each argument, None where it is not differentiable ({row.where})")
+        return (f"The C function {row.name} (`{row.prototype}`) is called in {where}, but has no gradient rule. Register one before "
+                f"propagate_adjoints(), with what hl.extern() returned: {line}. It returns the adjoint of each argument, None where it is not "
+                f"differentiable ({row.where})")
     return (f"{e.name}() is called in {where}, but has no gradient rule. Register one: hl.register_gradient({e.name!r}, lambda adjoint, result, {names}: ...), "
             "or make it a constant: hl.stop_gradient(...)")

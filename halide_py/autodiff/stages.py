@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.boxes import boxes_required
@@ -65,6 +66,9 @@ class Stage:
 def stage_of(f: Function, index: int, region: Region) -> Stage:
     """A definition over the axes of a region and of its reduction domain."""
     d = f.stages()[index]
+    if any(c.name in ("gather", "scatter") and c.call_type is n.CallType.PureIntrinsic for c in nodes_of([*d.args, *d.values], n.Call)):
+        raise CompileError(f"Update {index - 1} of Func {f.name} ({d.where}) has gather() or scatter(), which have no derivative; write one update for each "
+                           "place, with the old values in another Func")
     pure = frozenset(range(len(f.args))) if index == 0 else _pure_dimensions(f, d)
     axes, names = [], {}
     for i in sorted(pure):

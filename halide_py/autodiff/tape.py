@@ -23,7 +23,7 @@ from ..ir.traverse import nodes_of, substitute
 from ..ir.types import INT32
 from ..lang.expr import Expr
 from ..lang.func import Func
-from ..lang.rdom import RDom, RVar
+from ..lang.rdom import RVar
 from .adjoints import define, domain_over, plain, reads
 from .stages import Region, Stage, boxes_of, replace_own, union
 from .sweep import Term, reverse
@@ -148,7 +148,8 @@ def reverse_loop(ctx: Context, stage: Stage, adjoint: Func, region: Region) -> F
     def recorded(e: n.Expr) -> n.Expr:
         return replace_own(f, e, saved)
 
-    now = dataclasses.replace(stage, args=tuple(map(recorded, stage.args)), values=tuple(map(recorded, stage.values)), predicate=recorded(stage.predicate), own=())
+    now = dataclasses.replace(stage, args=tuple(map(recorded, stage.args)), values=tuple(map(recorded, stage.values)),
+                              predicate=recorded(stage.predicate), own=())
     places = {c.args: tuple(map(recorded, c.args)) for c in stage.own}
     state = Func(f"{plain(f.name)}_adjoint_state_of_update{stage.index - 1}")
     incoming = [n.Call(t, state.name(), tuple(tape.history(1, b.i32(0))), n.CallType.Halide, state.function, i) for i, t in enumerate(adjoint.function.types)]
@@ -158,7 +159,7 @@ def reverse_loop(ctx: Context, stage: Stage, adjoint: Func, region: Region) -> F
     given: dict[_Place, dict[int, Term]] = {}
     for leaf, term in leaves:
         if leaf in reads_of:
-            place, i = reads_of[leaf]  # type: ignore[index]
+            place, i = reads_of[leaf]
             given.setdefault(place, {})[i] = term
     used = [*now.args, now.predicate, *(p for place in places.values() for p in place)]
     used += [e for leaf, term in leaves for e in (term.value, term.guard, *(leaf.children() if leaf not in reads_of else ()))]

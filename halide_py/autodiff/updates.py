@@ -33,6 +33,7 @@ class Context(Protocol):
     """What reversing an update needs of the pass over all Funcs."""
 
     notes: list[str]
+    adjoints: set[str]
 
     def spread(self, stage: Stage, leaves: Sequence[tuple[n.Expr, Term]]) -> None:
         """Add contributions of a stage to the adjoints of the Funcs, images and parameters it read."""
@@ -146,17 +147,18 @@ def in_front_of(f: Function, index: int) -> Func:
     for k in range(index):
         stage = stage_of(f, k, (Interval.everything(),) * len(f.args))
         value = {(c.args, i): e for c in stage.own for i, e in enumerate(reads(copy, c.args))} if k else {}
-        define_over(copy, stage, *(tuple(replace_own(f, e, value) for e in each) for each in (stage.args, stage.values)), replace_own(f, stage.predicate, value))
-    return copy.compute_root()  # type: ignore[no-any-return]
+        args, values = ([replace_own(f, e, value) for e in each] for each in (stage.args, stage.values))
+        define_over(copy, stage, args, values, replace_own(f, stage.predicate, value))
+    copy.compute_root()
+    return copy
 
 
 # ---------------------------------------------------------------------------------------------------------------
 # 3. Selections
 
-Choice = tuple[n.Expr, tuple[n.Expr, ...]]
 
 
-def selection(stage: Stage) -> Choice | None:
+def selection(stage: Stage) -> tuple[n.Expr, tuple[n.Expr, ...]] | None:
     """(c, h) when the update is, for every value i, `select(c, h[i], own value i)`, one c for all, with nothing of its own in h."""
     own = {i: n.Call(v.type, stage.function.name, stage.args, n.CallType.Halide, None, i) for i, v in enumerate(stage.values)}
     if mentions_own(stage, [*stage.args, stage.predicate]):
@@ -167,7 +169,7 @@ def selection(stage: Stage) -> Choice | None:
     return (parts[0][0], new) if len(conditions) == 1 and not mentions_own(stage, new) else None
 
 
-def _choice(value: n.Expr, own: n.Expr) -> Choice:
+def _choice(value: n.Expr, own: n.Expr) -> tuple[n.Expr, n.Expr]:
     """Condition and new value of one element; the first of equal extrema wins."""
     if isinstance(value, n.Select) and value.false_value is own:
         return value.condition, value.true_value

@@ -9,11 +9,13 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
+import itertools
 import os
 from collections.abc import Callable
 from typing import Any
 
 from ..errors import user_error, user_location
+from ..ir import nodes as n
 from ..ir.build import const
 from ..ir.intrinsics import EXTERNS, ExternFunction, call_extern
 from ..ir.printer import to_text
@@ -24,6 +26,7 @@ from .promotion import exact, literal, lossless
 from .prototypes import Prototype, parse
 
 Hook = Callable[..., Any]
+_CTYPES_FUNCTION: Any = ctypes.CFUNCTYPE(None).__mro__[1]  # what all of ctypes' function objects are
 _C_NAMES: dict[str, ExternFunction] = {}  # who has a C name
 
 
@@ -49,8 +52,11 @@ class ExternFunctionHandle:
         p = self._prototype
         if len(args) != len(p.types):
             raise user_error(f"{p.name}() takes {len(p.types)} arguments, but is given {len(args)}; its prototype is `{p.text}`")
-        nodes = [self._argument(i, a) for i, a in enumerate(args)]
-        return Expr.of(call_extern(self.row, *nodes))
+        nodes = tuple(self._argument(i, a) for i, a in enumerate(args))
+        node = call_extern(self.row, *nodes)
+        if not self.row.pure:  # equal nodes are one: a number keeps calls with effects apart
+            node = n.Call(node.type, self.row.name, nodes, n.CallType.Extern, self.row, next(self.row.extra["calls"]))
+        return Expr.of(node)
 
     def _argument(self, i: int, given: Any) -> Any:
         p, t = self._prototype, self._prototype.types[i]
@@ -109,7 +115,7 @@ def extern(prototype: str, *, source: str | os.PathLike[str] | None = None, libr
     if len(given) > 1:
         raise user_error(f"extern: `{p.text}` is given {' and '.join(given)}; its code can come from one of them")
     row = ExternFunction(p.name, p.result, p.types, p.name, bool(pure), p.text, _source_text(source, p), _path(library), tuple(map(_path, paths)),
-                         _address(address, p), where=user_location(), extra={"alive": address})
+                         _address(address, p), where=user_location(), extra={"alive": address, "calls": itertools.count()})
     return ExternFunctionHandle(_register(row), p)
 
 
@@ -184,7 +190,7 @@ def _address(given: Any, p: Prototype) -> int:
         found = given
     elif isinstance(getattr(given, "address", None), int):  # Numba
         found = given.address
-    elif isinstance(given, ctypes._CFuncPtr):
+    elif isinstance(given, _CTYPES_FUNCTION):
         found = ctypes.cast(given, ctypes.c_void_p).value or 0
     elif type(given).__module__ == "_cffi_backend":
         found = int(_cffi().cast("uintptr_t", given))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,12 +45,12 @@ def parse(text: str) -> Prototype:
     try:
         declarations = [d for d in c_parser.CParser().parse(_PRELUDE + shown + ";").ext if not isinstance(d, c_ast.Typedef)]
     except c_parser.ParseError as e:
-        problem = str(e).rsplit(":", 1)[-1].strip() or "it ends too early"
+        problem = re.sub(r"^.*?:\d+:\d+:\s*", "", str(e))
         raise user_error(f"extern: cannot read the C prototype `{shown}`: {problem}. Write it as in C: \"float f(float x, int n)\"") from None
     if len(declarations) != 1 or not isinstance(declarations[0], c_ast.Decl) or not isinstance(declarations[0].type, c_ast.FuncDecl):
         raise user_error(f"extern: `{shown}` is not the prototype of one function; write it as in C: \"float f(float x, int n)\"")
     function = declarations[0].type
-    params = [p for p in (function.args.params if function.args else [])]
+    params = list(function.args.params) if function.args else []
     if len(params) == 1 and _is_void(params[0], c_ast):
         params = []
     names, types = [], []

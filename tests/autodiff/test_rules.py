@@ -103,7 +103,8 @@ def test_float16_keeps_its_type() -> None:
 def test_every_float_operation_has_a_rule() -> None:
     """Integer operations need none: what is an integer is a constant."""
     integer = {"absd", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "shift_left", "shift_right", "popcount", "count_leading_zeros",
-               "count_trailing_zeros", "div_round_to_zero", "mod_round_to_zero", "is_nan", "is_inf", "is_finite", "widen_right_add", "widen_right_sub", "widen_right_mul",
+               "count_trailing_zeros", "div_round_to_zero", "mod_round_to_zero", "is_nan", "is_inf", "is_finite", "widen_right_add",
+               "widen_right_sub", "widen_right_mul",
                "widening_shift_left", "widening_shift_right", "rounding_shift_left", "rounding_shift_right", "saturating_add", "saturating_sub",
                "halving_add", "halving_sub", "rounding_halving_add", "mul_shift_right", "rounding_mul_shift_right", "concat_bits", "extract_bits", "stringify",
                "trace"}
