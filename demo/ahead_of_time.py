@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from filters import blur, numpy_blur
-from photo import OUTPUT, Bytes, planar
+from photo import OUTPUT, Bytes, planar, shown
 
 import halide_py as hl
 
@@ -74,4 +74,4 @@ def run(picture: Bytes) -> None:
         if differing:
             raise SystemExit("The C program's result differs.")
     size = (folder / "blur.so").stat().st_size
-    print(f"   blur.so has {size // 1024} KiB; {folder / 'blur.h'} is its header, {PROGRAM.name} the program")
+    print(f"   blur.so has {size // 1024} KiB; {shown(folder / 'blur.h')} is its header, {PROGRAM.name} the program")

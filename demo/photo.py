@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import imageio.v3 as iio
@@ -19,6 +20,8 @@ def load(path: str | None) -> Bytes:
     if picture.dtype != np.uint8:
         top = np.iinfo(picture.dtype).max if np.issubdtype(picture.dtype, np.integer) else 1
         picture = (picture.astype(np.float64) / top * 255).round().clip(0, 255).astype(np.uint8)
+    if min(picture.shape[:2]) < 64:
+        raise SystemExit(f"The demo wants a photograph of at least 64x64 pixels, {path} has {picture.shape[1]}x{picture.shape[0]}.")
     if picture.ndim == 2:
         picture = np.stack([picture] * 3, axis=-1)
     return np.ascontiguousarray(picture[..., :3])
@@ -36,11 +39,16 @@ def repeated(picture: Bytes, width: int, height: int) -> Bytes:
     return np.ascontiguousarray(np.pad(picture, pad, mode="symmetric")[:height, :width])
 
 
-def save(name: str, picture: npt.NDArray[np.generic]) -> Path:
-    """Write (height, width[, 3]) as PNG; floats from 0 to 1 are rounded to bytes. Gives the path."""
+def save(name: str, picture: npt.NDArray[np.generic]) -> str:
+    """Write (height, width[, 3]) as PNG; floats from 0 to 1 are rounded to bytes. Gives the path to show."""
     OUTPUT.mkdir(exist_ok=True)
     if picture.dtype != np.uint8:
         picture = (picture.astype(np.float64) * 255).round().clip(0, 255).astype(np.uint8)
     path = OUTPUT / name
     iio.imwrite(path, picture)
-    return path
+    return shown(path)
+
+
+def shown(path: Path) -> str:
+    """The path as seen from the current folder."""
+    return os.path.relpath(path)

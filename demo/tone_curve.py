@@ -13,7 +13,7 @@ import matplotlib
 import numpy as np
 import numpy.typing as npt
 from matplotlib import pyplot as plt
-from photo import OUTPUT, Bytes, planar, save
+from photo import OUTPUT, Bytes, planar, save, shown
 from tqdm import tqdm
 
 import halide_py as hl
@@ -86,11 +86,11 @@ def fit(photo: npt.NDArray[np.float32], target: npt.NDArray[np.float32], steps: 
             velocity = np.float32(0.7) * velocity - np.float32(3.0) * slope
             values += velocity
             values[1] = np.clip(values[1], 0.05, 0.95)
-            bar.set_postfix(loss=f"{losses[-1]:.2e}", gain=f"{values[0]:.3f}", knee=f"{values[1]:.3f}")
+            bar.set_postfix(loss=f"{losses[-1]:.2e}", gain=f"{values[0]:.3f}", knee=f"{values[1]:.3f}", refresh=False)
     return losses, values
 
 
-def plot(losses: list[float], photo: npt.NDArray[np.float32], pictures: dict[str, npt.NDArray[np.float32]]) -> str:
+def plot(losses: list[float], pictures: dict[str, npt.NDArray[np.float32]]) -> str:
     """Write the loss over the steps and the pictures as one figure. Gives its path."""
     figure, axes = plt.subplots(1, 1 + len(pictures), figsize=(4 * (1 + len(pictures)), 3.2), layout="constrained")
     axes[0].semilogy(losses)
@@ -102,7 +102,7 @@ def plot(losses: list[float], photo: npt.NDArray[np.float32], pictures: dict[str
     OUTPUT.mkdir(exist_ok=True)
     figure.savefig(path, dpi=120)
     plt.close(figure)
-    return str(path)
+    return shown(path)
 
 
 def run(picture: Bytes, gain: float = 1.9, knee: float = 0.55) -> None:
@@ -115,6 +115,6 @@ def run(picture: Bytes, gain: float = 1.9, knee: float = 0.55) -> None:
           f" loss {losses[0]:.2e} -> {losses[-1]:.2e}")
     fitted = render(photo, float(found[0]), float(found[1]))
     print("   wrote", save("graded.png", fitted.transpose(1, 2, 0)))
-    print("   wrote", plot(losses, photo, {"photograph": photo, "target": target, "fitted": fitted}))
+    print("   wrote", plot(losses, {"photograph": photo, "target": target, "fitted": fitted}))
     if losses[-1] > 1e-4 * losses[0]:
         raise SystemExit("The fit did not converge.")

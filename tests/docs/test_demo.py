@@ -37,7 +37,7 @@ def run_part(tmp_path: Path, part: str, call: str) -> str:
 
 def test_sharpened_photograph_is_right(tmp_path: Path) -> None:
     text = run_part(tmp_path, "sharpen", """table = lambda picture: None
-picture = photo.load(None)[100:160, 200:296]
+picture = photo.load(None)[100:180, 200:296]
 sharpen.run(picture)
 import numpy as np, imageio.v3 as iio
 from filters import numpy_blur
