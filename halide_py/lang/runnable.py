@@ -72,18 +72,14 @@ class Runnable:
         """Write a static library and its header."""
         self.pipeline().compile_to_static_library(*args, **kwargs)
 
-    def compile_to_module(self, *args: Any, **kwargs: Any) -> Any:
-        """The compiled code as a Module, to write or link later."""
-        return self.pipeline().compile_to_module(*args, **kwargs)
-
-    def compile_to_assembly(self, *args: Any, **kwargs: Any) -> None:
-        """Write the machine code as text."""
-        self.pipeline().compile_to_assembly(*args, **kwargs)
-
     def compile_to_shared_library(self, *args: Any, **kwargs: Any) -> None:
-        """Write a shared library that any program can call, and its header."""
+        """Write a shared library and its header."""
         self.pipeline().compile_to_shared_library(*args, **kwargs)
 
+    def compile_to_assembly(self, *args: Any, **kwargs: Any) -> None:
+        """Write the machine's assembly."""
+        self.pipeline().compile_to_assembly(*args, **kwargs)
+
     def compile_to_conceptual_stmt(self, *args: Any, **kwargs: Any) -> None:
-        """Write the loops as scheduled."""
+        """Write the loops as scheduled, before they are made efficient."""
         self.pipeline().compile_to_conceptual_stmt(*args, **kwargs)

@@ -26,6 +26,7 @@ from .expr import Expr, to_node
 from .independence import order_is_free
 from .promotion import convert
 from .rdom import RVar, VarOrRVar, as_loop, loops
+from .splits import append_split
 from .var import Var
 
 S = TypeVar("S", bound="StageDirectives")
@@ -74,7 +75,7 @@ class StageDirectives:
     def _all_or_nothing(self) -> Iterator[None]:
         """Several directives in one: when one fails, none was given."""
         s = self._schedule()
-        before = [replace(d) for d in s.dims], list(s.splits), s.touched
+        before = [replace(d) for d in s.dims], [replace(x) for x in s.splits], s.touched
         try:
             yield
         except (CompileError, TypeError):
@@ -138,7 +139,7 @@ class StageDirectives:
         s = self._edited()
         at = s.dims.index(d)
         s.dims[at:at + 1] = [replace(d, var=q.name()), replace(d, var=p.name())]
-        s.splits.append(Split(SplitKind.Split, o.name(), p.name(), q.name(), size, d.is_rvar(), tail))
+        append_split(s, Split(SplitKind.Split, o.name(), p.name(), q.name(), size, d.is_rvar(), tail))
         return self
 
     def _check_tail(self, old: str, d: Dim, tail: TailStrategy) -> None:
@@ -198,7 +199,7 @@ class StageDirectives:
         self._check_race(rest[at], di.for_type)
         s = self._edited()
         s.dims = rest
-        s.splits.append(Split(SplitKind.Fuse, f.name(), o.name(), i.name()))
+        append_split(s, Split(SplitKind.Fuse, f.name(), o.name(), i.name()))
         return self
 
     def rename(self: S, old_name: Any, new_name: Any) -> S:
@@ -213,7 +214,7 @@ class StageDirectives:
         if o.name() != new.name():
             s = self._edited()
             d.var = new.name()
-            s.splits.append(Split(SplitKind.Rename, o.name(), new.name()))
+            append_split(s, Split(SplitKind.Rename, o.name(), new.name()))
         return self
 
     # -- order

@@ -225,11 +225,12 @@ def test_names_given_again_stay_apart_in_the_list_of_splits() -> None:
     def steps(program: str) -> list[str]:
         f = func()
         eval(program, {**globals(), "f": f})
-        return [{SplitKind.Split: f"{s.old}>{s.outer},{s.inner}", SplitKind.Fuse: f"{s.inner},{s.outer}>{s.old}", SplitKind.Rename: f"{s.old}>{s.outer}"}[s.kind]
-                for s in f._schedule().splits]
+        forms = {SplitKind.Split: "{0.old}>{0.outer},{0.inner}", SplitKind.Fuse: "{0.inner},{0.outer}>{0.old}", SplitKind.Rename: "{0.old}>{0.outer}"}
+        return [forms[s.kind].format(s) for s in f._schedule().splits]
 
     assert steps("f.vectorize(x, 8).unroll(x, 2)") == ["x>x.1,x.v0", "x.1>x,x.u0"]
     assert steps("f.split(x, xo, x, 8).split(x, xi, x, 4)") == ["x>xo,x.1", "x.1>xi,x"]
-    assert steps("f.tile(x, y, xi, yi, 8, 4).fuse(x, y, x).split(x, x, t, 2)") == ["x>x.1,xi", "y>y,yi", "x.1,y>x.2", "x.2>x,t"]
+    tiled = steps("f.tile(x, y, xi, yi, 8, 4).fuse(x, y, x).split(x, x, t, 2)")
+    assert tiled == ["x>x.1,xi", "y>y,yi", "x.1,y>x.2", "x.2>x,t"]
     assert steps("f.fuse(x, y, x)") == ["x>x.1", "x.1,y>x"]
     assert steps("f.rename(x, xo).split(xo, x, xi, 4).rename(xi, xo)") == ["x>xo.1", "xo.1>x,xi", "xi>xo"]
