@@ -24,15 +24,18 @@ from ..ir.traverse import deep_recursion
 from ..ir.verify import verify
 from . import (
     allocation_bounds,
+    atomics,
     bounds_inference,
     image_checks,
     parameter_checks,
     partition_loops,
     sliding_window,
+    small_allocations,
     storage_flattening,
     storage_folding,
     tracing,
     tuples,
+    undef,
     uniquify,
     unpack_buffers,
     unroll,
@@ -75,6 +78,9 @@ class Pass(NamedTuple):
 
 
 PASSES: tuple[Pass, ...] = (
+    # What is not stored needs no inputs.
+    Pass("undef", lambda s, c: undef.remove_undef(s)),
+    Pass("atomics", lambda s, c: atomics.serialize_atomics(s, c.env)),
     # Region symbols must be defined before anything can ask how much of an image is touched.
     Pass("bounds_inference", lambda s, c: bounds_inference.bounds_inference(s, c.nests, c.output_names, c.values)),
     # Sees the regions before sliding shrinks them: what the whole pipeline reads does not depend on sliding.
@@ -88,6 +94,8 @@ PASSES: tuple[Pass, ...] = (
     Pass("simplify", lambda s, c: simplify(s)),
     # Wants simple bounds in terms of loop variables, and still sees coordinates.
     Pass("storage_folding", lambda s, c: storage_folding.storage_folding(s, c.env, c.values)),
+    # Constant extents make constant strides, so before flattening; after folding, which shrinks some.
+    Pass("small_allocations", lambda s, c: small_allocations.bound_small_allocations(s)),
     # Reports coordinates and tuples, so before both are flattened.
     Pass("tracing", lambda s, c: tracing.inject_tracing(s, c.env, c.output_names, c.args)),
     Pass("tuples", lambda s, c: tuples.split_tuples(s, c.env)),

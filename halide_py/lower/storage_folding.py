@@ -1,105 +1,179 @@
 """Storage folding: keep only the part of a Func's storage that a sliding window still needs, as a circular buffer.
 
-IR before: `Realize g` over all rows, produced inside a serial loop `for y` that needs rows y - 1 .. y + 1. After: the extent of that dimension is the
-smallest power of two that holds the window, and its coordinates are taken modulo it. Limits: the first serial loop inside the Realize, one
-dimension, window of constant size, both ends never falling; Funcs that are read by a vector along that dimension are left alone.
-Source: Ragan-Kelley et al., PLDI 2013, section 4.3; behaviour of Halide's src/StorageFolding.cpp.
+IR before: `Realize g` over all rows, produced inside a serial loop `for y` that needs rows y - 1 .. y + 1. After: the extent of that
+dimension is the smallest power of two that holds the window, and its coordinates are taken modulo it.
+
+A dimension folds along a loop when both ends of what one iteration touches move forward with the loop, and the window between them
+has a constant bound. Loops are tried from the outside in, past those of which each iteration produces all it reads. `fold_storage` gives the
+factor (and allows a window that moves backward); an assertion checks it where the window is not known to fit.
+Limits: one dimension a Func; not along vectorized dimensions. Source: Ragan-Kelley et al., PLDI 2013, section 4.3; behaviour of
+Halide's src/StorageFolding.cpp.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.boxes import Box, boxes_touched
-from ..ir.interval import Interval
-from ..ir.simplify import constant_bound, simplify
+from ..ir.boxes import boxes_provided, boxes_required, boxes_touched
+from ..ir.function import Function, StorageDim
+from ..ir.simplify import constant_bound, prove, simplify
 from ..ir.traverse import Rec, mentions, nodes_of, rewrite
 from .bounds_inference import FuncValues
+from .buffers import error
 from .environment import Environment
 from .sliding_window import monotonic, slidable_dims
 
 
-def _serial_loop(s: n.Stmt, name: str) -> n.For | None:
-    """The first loop inside a Realize, if it is serial and all uses of the Func are in it."""
+@dataclass(frozen=True)
+class _Fold:
+    """Dimension `d` modulo `factor`; `check` guards the body of `loop` where the factor is not known to suffice."""
+
+    loop: n.For
+    d: int
+    factor: n.Expr
+    check: n.Stmt | None = None
+
+
+def _uses(s: n.Stmt, name: str) -> list[n.Stmt]:
+    return [one for one in (s.stmts if isinstance(s, n.Block) else (s,)) if mentions(one, name)]
+
+
+def _loops(s: n.Stmt, name: str, values: FuncValues) -> Iterator[n.For]:
+    """The serial loops that hold all uses of Func `name` and may be folded along, outermost first."""
     while True:
-        if isinstance(s, (n.LetStmt, n.Produce)) or isinstance(s, n.Realize) and s.name != name:
-            s = s.body
-        elif isinstance(s, n.IfThenElse) and s.else_case is None:
+        using = _uses(s, name)
+        if len(using) != 1:
+            return
+        s = using[0]
+        if isinstance(s, n.IfThenElse):
+            if s.else_case is not None or mentions(s.condition, name):
+                return
             s = s.then_case
-        elif isinstance(s, n.Block):
-            using = [one for one in s.stmts if mentions(one, name)]
-            if len(using) != 1:
-                return None
-            s = using[0]
+        elif isinstance(s, (n.LetStmt, n.Realize)):
+            if isinstance(s, n.LetStmt) and mentions(s.value, name):
+                return
+            s = s.body
+        elif isinstance(s, n.Produce):
+            s = s.body
         elif isinstance(s, n.For):
-            extent = b.as_int(s.extent)
-            if extent == 1:
-                s = s.body
-                continue
-            return s if s.kind is n.ForType.Serial else None
+            if s.kind is not n.ForType.Serial or not any(p.name == name for p in nodes_of(s.body, n.Produce)):
+                return
+            yield s
+            if b.as_int(s.extent) != 1 and not _starts_afresh(s.body, name, values):
+                return
+            s = s.body
         else:
-            return None
+            return
 
 
-def _window(box: Box, d: int, loop: n.For) -> int | None:
-    """The constant size of the window that one iteration touches in dimension `d`, when it moves forward with the loop."""
-    interval: Interval = box.intervals[d]
-    if interval.min is None or interval.max is None:
+def _starts_afresh(body: n.Stmt, name: str, values: FuncValues) -> bool:
+    """Whether an iteration produces everything it reads of the Func, so that nothing is carried over from the one before."""
+    read, written = boxes_required(body, {}, values).get(name), boxes_provided(body, {}, values).get(name)
+    if read is None or written is None:
+        return read is None
+    for r, w in zip(read.intervals, written.intervals):
+        if r.min is None or r.max is None or w.min is None or w.max is None or not prove(n.And(n.LE(w.min, r.min), n.LE(r.max, w.max))):
+            return False
+    return True
+
+
+def _vector_dims(s: n.Stmt, f: Function) -> set[int]:
+    """The dimensions of `f` in which some access varies along a vectorized loop."""
+    vectorized = {loop.name for loop in nodes_of(s, n.For) if loop.kind is n.ForType.Vectorized}
+    found: set[int] = set()
+    for access in nodes_of(s, (n.Provide, n.Call)) if vectorized else ():
+        if access.name == f.name and not (isinstance(access, n.Call) and access.call_type is not n.CallType.Halide):
+            found |= {d for d, a in enumerate(access.args) if any(mentions(a, v) for v in vectorized)}
+    return found
+
+
+def _asked(f: Function, v: str) -> StorageDim | None:
+    return next((s for s in f.schedule.storage_dims if s.var == v and s.fold_factor is not None), None)
+
+
+def _fold_along(loop: n.For, f: Function, d: int, asked: StorageDim | None, extent: n.Expr, values: FuncValues) -> _Fold | None:
+    """How dimension `d` folds along one loop, None if it does not."""
+    box = boxes_touched(loop.body, {}, values).get(f.name)
+    low, high = (box.intervals[d].min, box.intervals[d].max) if box is not None else (None, None)
+    if low is None or high is None:
         return None
-    low, high = simplify(interval.min), simplify(interval.max)
-    if monotonic(low, loop.name) != 1 or monotonic(high, loop.name) != 1:
+    low, high = simplify(low), simplify(high)
+    forward = -1 if asked is not None and not asked.fold_forward else 1
+    if monotonic(low, loop.name) != forward or monotonic(high, loop.name) != forward:
         return None
-    return constant_bound(simplify(b.add(b.sub(high, low), b.i32(1))), True)
+    window = simplify(b.add(b.sub(high, low), b.i32(1)))
+    size = constant_bound(window, True)
+    if asked is not None and asked.fold_factor is not None:
+        factor = asked.fold_factor
+        if size is not None and prove(n.LE(b.i32(size), factor)):
+            return _Fold(loop, d, factor)
+        message = error("fold_factor_too_small", b.string(f.name), b.string(f.args[d]), factor, b.string(loop.name), window)
+        return _Fold(loop, d, factor, n.Assert(n.LE(window, factor), message))
+    if size is None:
+        return None
+    factor_size = 1 << (max(size, 1) - 1).bit_length()
+    whole = constant_bound(extent, True)
+    return None if whole is not None and whole <= factor_size else _Fold(loop, d, b.i32(factor_size))
 
 
-def _fold(s: n.Stmt, name: str, d: int, factor: int) -> n.Stmt:
-    """Coordinates of dimension `d` of Func `name` modulo `factor`."""
+def _find(r: n.Realize, f: Function, values: FuncValues) -> _Fold | None:
+    """The fold of one realization. Raises CompileError when one was asked for that cannot be shown to be right."""
+    asked = {d: _asked(f, v) for d, v in enumerate(f.args)}
+    wanted = [d for d, s in asked.items() if s is not None]
+    dims = slidable_dims(f)
+    vectors = _vector_dims(r.body, f)
+    candidates = wanted or [d for d, v in enumerate(f.args) if v in dims and d not in vectors]
+    if candidates:
+        for loop in _loops(r.body, f.name, values):
+            for d in reversed(candidates):
+                found = _fold_along(loop, f, d, asked[d], r.extents[d], values)
+                if found is not None:
+                    return found
+    if wanted:
+        v = f.args[wanted[0]]
+        raise CompileError(f"Func {f.name} is scheduled fold_storage({v}, ...), but its storage is not accessed in order along {v} by one serial loop "
+                           f"that it is stored outside of and computed inside of; fold_storage needs store_at() or store_root() with compute_at() "
+                           f"inside a serial loop over {v} ({f.where})")
+    return None
 
-    def folded(args: tuple[n.Expr, ...]) -> tuple[n.Expr, ...]:
-        return tuple(b.mod(a, b.const(a.type, factor)) if i == d else a for i, a in enumerate(args))
+
+def _folded(s: n.Stmt, name: str, fold: _Fold) -> n.Stmt:
+    """Coordinates of the folded dimension of Func `name` modulo the factor, the check in the loop."""
+
+    def args_of(args: tuple[n.Expr, ...]) -> tuple[n.Expr, ...]:
+        return tuple(b.mod(a, b.cast(a.type, fold.factor)) if i == fold.d else a for i, a in enumerate(args))
 
     def call(c: n.Call, rec: Rec) -> n.Expr:
         new: n.Call = c.map_children(rec)
         if new.name != name or new.call_type is not n.CallType.Halide:
             return new
-        return n.Call(new.type, new.name, folded(new.args), new.call_type, new.func, new.value_index, new.param)
+        return n.Call(new.type, new.name, args_of(new.args), new.call_type, new.func, new.value_index, new.param)
 
     def provide(p: n.Provide, rec: Rec) -> n.Stmt:
         new: n.Provide = p.map_children(rec)
-        return new if new.name != name else n.Provide(new.name, new.values, folded(new.args), new.predicate)
+        return new if new.name != name else n.Provide(new.name, new.values, args_of(new.args), new.predicate)
 
-    return rewrite(s, {n.Call: call, n.Provide: provide}, n.symbol_bit(name))
+    def loop(op: n.For, rec: Rec) -> n.Stmt:
+        body = b.block([fold.check, rec(op.body)]) if op is fold.loop else rec(op.body)
+        return n.For(op.name, op.min, op.extent, op.kind, op.partition, body)
+
+    return rewrite(s, {n.Call: call, n.Provide: provide, n.For: loop}, n.symbol_bit(name))
 
 
 def storage_folding(stmt: n.Stmt, env: Environment, values: FuncValues) -> n.Stmt:
-    """`stmt` with the storage of sliding Funcs folded where that is certain to be right."""
+    """`stmt` with the storage of sliding Funcs folded: where that is certain to be right, and where the user asks for it."""
 
     def realized(r: n.Realize, rec: Rec) -> n.Stmt:
         new: n.Realize = r.map_children(rec)
-        f = env[new.name]
-        loop = _serial_loop(new.body, new.name)
-        dims = slidable_dims(f)
-        if loop is None or not dims:
+        fold = _find(new, env[new.name], values)
+        if fold is None:
             return new
-        body = loop.body
-        if not any(p.name == new.name for p in nodes_of(body, n.Produce)):
-            return new
-        box = boxes_touched(body, {}, values).get(new.name)
-        if box is None:
-            return new
-        for d, v in enumerate(f.args):
-            if v not in dims:
-                continue
-            size = _window(box, d, loop)
-            if size is None:
-                continue
-            factor = 1 << (size - 1).bit_length()
-            whole = constant_bound(new.extents[d], False)
-            if whole is not None and whole <= factor:
-                continue
-            mins = tuple(b.i32(0) if i == d else low for i, low in enumerate(new.mins))
-            extents = tuple(b.i32(factor) if i == d else e for i, e in enumerate(new.extents))
-            return n.Realize(new.name, new.types, new.memory, mins, extents, new.condition, _fold(new.body, new.name, d, factor))
-        return new
+        mins = tuple(b.i32(0) if i == fold.d else low for i, low in enumerate(new.mins))
+        extents = tuple(fold.factor if i == fold.d else e for i, e in enumerate(new.extents))
+        return n.Realize(new.name, new.types, new.memory, mins, extents, new.condition, _folded(new.body, new.name, fold))
 
     return rewrite(stmt, {n.Realize: realized})
