@@ -212,7 +212,9 @@ def add_image_checks(stmt: n.Stmt, outputs: Sequence[Function], args: Sequence[L
     checked = [*_each(_region_checks, buffers), *_each(_constraint_checks, buffers), *_each(_data_checks, buffers), substitute(known, stmt)]
     no_query = b.all_of(n.Not(buf.query) for buf in buffers)
     body = b.block([*_each(_proposal_checks, buffers), *map(_answer, buffers), n.IfThenElse(no_query, b.block(checked))])
-    lets = [let for buf in buffers for let in _required(buf)] + [let for buf in buffers for let in _proposed(buf, required)]
+    # What is promised counts for the region too: a query is answered for the shape the buffer will have, not for the one it happens to have.
+    lets = [(name, substitute(known, value)) for buf in buffers for name, value in _required(buf)]
+    lets += [let for buf in buffers for let in _proposed(buf, required)]
     return b.block([*_each(_type_checks, buffers), b.let_stmts(lets, body)])
 
 
