@@ -1,0 +1,76 @@
+"""One tiny program per mistake that is found when a pipeline is compiled or run: which exception, and what its message names."""
+
+from __future__ import annotations
+
+import pytest
+
+import halide_py as hl
+from halide_py.ir import names as naming
+
+PREAMBLE = """
+import halide_py as hl
+x, y, z, xo, xi = hl.vars("x y z xo xi")
+r = hl.RDom([(0, 10)], "r")
+f, g, h = hl.Func("f"), hl.Func("g"), hl.Func("h")
+p = hl.Param(hl.Int(32), "p")
+im = hl.ImageParam(hl.UInt(8), 2, "im")
+small = hl.Buffer(hl.UInt(8), [4, 4])
+"""
+
+COMPILING = {
+    "parallel on an inlined Func": ("g[x] = x; f[x] = g[x]; g.parallel(x); f.compile_jit()", "g", "inline", "x", "parallel"),
+    "vectorize on an inlined Func": ("g[x] = x; f[x] = g[x]; g.vectorize(x, 4); f.compile_jit()", "g", "inline", "vectorized"),
+    "storage of an inlined Func": ("g[x] = x; f[x] = g[x]; g.store_root(); f.compile_jit()", "g", "store_root()", "compute_at()"),
+    "place that does not enclose all uses": (
+        "g[x, y] = x; h[x, y] = g[x, y]; f[x, y] = h[x, y] + g[x, y]; h.compute_root(); g.compute_at(h, y); f.compile_jit()",
+        "g", "compute_at(h, y)", "does not enclose all uses", "Legal locations", "compute_root()"),
+    "place at a loop that is none": ("g[x] = x; f[x] = g[x]; g.compute_at(f, z); f.compile_jit()", "g", "compute_at(f, z)", "compute_at(f, x)"),
+    "stored inside its computation": ("g[x, y] = x; f[x, y] = g[x, y]; g.compute_at(f, y).store_at(f, x); f.compile_jit()", "g", "store_at", "compute_at"),
+    "stored outside a parallel loop": (
+        "g[x, y] = x; f[x, y] = g[x, y] + g[x, y + 1]; g.compute_at(f, y).store_root(); f.parallel(y); f.compile_jit()", "g", "race", "(f, y)"),
+    "LoopLevel never set": ("g[x] = x; f[x] = g[x]; g.compute_at(hl.LoopLevel()); f.compile_jit()", "g", "LoopLevel"),
+    "output computed elsewhere": ("g[x] = x; f[x] = g[x]; f.compute_at(g, x); f.compile_jit()", "f", "output", "root"),
+    "vectors of no constant extent": ("f[x, y] = x; f.vectorize(x); f.compile_jit()", "f.s0.x", "vectorized", "constant"),
+    "unrolling of no constant extent": ("f[x, y] = x; f.unroll(y); f.compile_jit()", "f.s0.y", "unrolled", "constant"),
+    "partition without effect": ("f[x] = x; f.always_partition(x); f.compile_jit()", "f.s0.x", "partition(Always)"),
+    "undefined Func": ("f.realize([4])", "f", "undefined"),
+    "undefined Pipeline": ("hl.Pipeline().compile_jit()", "Pipeline", "undefined"),
+    "update after realize": ("f[x] = x; f.realize([4]); f[x] += 1", "f", "already been realized or used"),
+    "number of sizes": ("f[x, y] = x; f.realize([4])", "f", "2 dimensions", "1"),
+    "one name for two Params": ("q = hl.Param(hl.Int(32), 'q'); q.param.name = 'p'; f[x] = p + q; f.compile_jit()", "two different", "p"),
+    "free Var in evaluate": ("hl.evaluate(x)", '"x"', "evaluate_func_1"),
+    "Param without a value": ("f[x] = x + p; f.realize([4])", "p", "set()"),
+    "ImageParam without data": ("f[x, y] = im[x, y]; f.realize([4, 4])", "im", "nullptr", "set()"),
+}
+
+RUNNING = {
+    "read beyond the end": ("im.set(small); f[x, y] = im[x + 1, y]; f.realize([4, 4])", "Input buffer im", "at 4", "max (3)", "dimension 0", "pipeline f"),
+    "read before the start": ("im.set(small); f[x, y] = im[x, y - 2]; f.realize([4, 4])", "Input buffer im", "at -2", "min (0)", "dimension 1"),
+    "output of another type": ("f[x, y] = x; f.realize(small)", "Output buffer f", "int32", "uint8"),
+    "output of another rank": ("f[x] = hl.u8(x); f.realize(small)", "Output buffer f", "1 dimension", "2 dimensions"),
+    "bound that does not cover": ("f[x] = hl.u8(x); f.bound(x, 0, 2); f.realize(hl.Buffer(hl.UInt(8), [10]))", "f in x", "0 to 1", "0 to 9"),
+    "broken constraint": ("im.set(small); im.dim(1).set_extent(8); f[x, y] = im[x, y]; f.realize([4, 4])", "im.extent.1 (4) == 8"),
+    "Param out of range": ("p.set_range(0, 3); p.set(7); f[x] = x + p; f.realize([4])", "p", "7", "3"),
+    "requirement": ("p.set(0); f[x] = hl.require(p > 0, x, 'because p is', p); f.realize([4])", "Requirement Failed: (false)", "because p is 0", "(p > 0)"),
+}
+
+
+def run(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(naming, "_COUNTS", {})
+    exec(compile(PREAMBLE + "\n".join(program.split("; ")), "user_program.py", "exec"), {})
+
+
+@pytest.mark.parametrize("name", COMPILING)
+def test_compile_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, *fragments = COMPILING[name]
+    with pytest.raises(hl.CompileError) as caught:
+        run(program, monkeypatch)
+    assert [part for part in fragments if part.lower() not in str(caught.value).lower()] == []
+
+
+@pytest.mark.parametrize("name", RUNNING)
+def test_run_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, *fragments = RUNNING[name]
+    with pytest.raises(hl.PipelineError) as caught:
+        run(program, monkeypatch)
+    assert [part for part in fragments if part not in str(caught.value)] == []
