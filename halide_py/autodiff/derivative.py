@@ -17,7 +17,7 @@ from ..ir.function import Function
 from ..ir.interval import Interval
 from ..ir.parameter import Parameter
 from ..ir.simplify import simplify
-from ..ir.traverse import deep_recursion, nodes_of
+from ..ir.traverse import deep_recursion, nodes_of, substitute
 from ..ir.types import INT32
 from ..lang.boundary_conditions import constant_exterior
 from ..lang.buffer import Buffer
@@ -44,8 +44,8 @@ class Derivative:
     `notes` says which updates had to save intermediate values, and how many.
     """
 
-    def __init__(self, stages: dict[tuple[Function, int], Func], inputs: dict[Parameter, Func | CompileError], notes: list[str]) -> None:
-        self._stages, self._inputs, self.notes = stages, inputs, notes
+    def __init__(self, done: _Pass) -> None:
+        self._stages, self._inputs, self._kept, self.notes = done.stages, done.inputs, done.kept, done.notes
 
     def __getitem__(self, key: Any) -> Func:
         if isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], Func):
@@ -75,8 +75,8 @@ class Derivative:
         return found
 
     def funcs(self) -> list[Func]:
-        """Every adjoint Func, once, in the order in which they are needed."""
-        return list(dict.fromkeys(f for f in (*self._stages.values(), *self._inputs.values()) if isinstance(f, Func)))
+        """Every adjoint Func, once, to be scheduled by hand."""
+        return list(dict.fromkeys(f for f in (*self._stages.values(), *self._kept, *self._inputs.values()) if isinstance(f, Func)))
 
     def __repr__(self) -> str:
         return f"<halide.Derivative for {', '.join(dict.fromkeys(f.name for f, _ in self._stages))}>"
@@ -92,6 +92,7 @@ class _Pass:
         self.stages: dict[tuple[Function, int], Func] = {}
         self.inputs: dict[Parameter, Func | CompileError] = {}
         self.adjoints: set[str] = {adjoint.name()}
+        self.kept: list[Func] = []
         self.notes: list[str] = []
         self._behind(output, adjoint)
         for f in self.order[1:]:
@@ -162,7 +163,18 @@ class _Pass:
             adjoint = reverse_loop(self, stage, adjoint, region[k - 1]) if before is None else before
         self.stages[f, 0] = adjoint
         stage = stage_of(f, 0, region[0])
-        self.spread(stage, reverse(seeds(stage, stage.values, reads(adjoint, stage.args), b.TRUE), stage.where()))
+        leaves = reverse(seeds(stage, stage.values, reads(adjoint, stage.args), b.TRUE), stage.where(), lambda term: self._keep(stage, term))
+        self.spread(stage, leaves)
+
+    def _keep(self, stage: Stage, term: Term) -> Term:
+        """A term that is used at several places, as a Func of its own: 0 outside of the region, so that a stencil of it needs no conditions."""
+        f = Func(f"{plain(stage.function.name)}_adjoint_inside")
+        inside = simplify(b.all_of(a.inside(a.variable()) for a in stage.axes))
+        value = b.select(b.and_(inside if b.is_true(inside) else b.likely(inside), term.guard), term.value, b.const(term.value.type, 0))
+        define(f, [n.Variable(INT32, a) for a in stage.function.args], [substitute(stage.dimensions(), value)])
+        self.adjoints.add(f.name())
+        self.kept.append(f)
+        return Term(reads(f, stage.args)[0])
 
     def _zeros(self) -> None:
         """Adjoints of what the output depends on without any derivative."""
@@ -200,7 +212,7 @@ def propagate_adjoints(output: Func, adjoint: Func | Buffer | None = None, outpu
     with deep_recursion():
         seed, region = _seed(output, adjoint, output_bounds)
         done = _Pass(output.function, seed, region)
-        out = Derivative(done.stages, done.inputs, done.notes)
+        out = Derivative(done)
         default_schedule(out.funcs())
     return out
 

@@ -9,7 +9,7 @@ Walther, Evaluating Derivatives, 2nd ed., section 3.2 (incremental reverse mode)
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,8 +104,14 @@ def expand_lets(e: n.Expr) -> n.Expr:
     return rewrite(e, {n.Let: let})
 
 
-def reverse(seeds: Sequence[tuple[n.Expr, Term]], where: str) -> list[tuple[n.Expr, Term]]:
-    """The adjoints of the leaves under some roots, each root given with its own adjoint. `where` names the definition for messages."""
+Keep = Callable[[Term], Term]
+
+
+def reverse(seeds: Sequence[tuple[n.Expr, Term]], where: str, keep: Keep | None = None) -> list[tuple[n.Expr, Term]]:
+    """The adjoints of the leaves under some roots, each root given with its own adjoint. `where` names the definition for messages.
+
+    `keep` is offered the adjoint of each sum that several leaves stand under, to put it into a Func of its own: they all start from it.
+    """
     terms: dict[n.Expr, list[Term]] = {}
     for root, term in seeds:
         terms.setdefault(root, []).append(term)
@@ -118,6 +124,8 @@ def reverse(seeds: Sequence[tuple[n.Expr, Term]], where: str) -> list[tuple[n.Ex
         adjoint = total(terms.pop(e))
         if b.is_zero(adjoint.value) or b.is_false(adjoint.guard):
             continue
+        if keep is not None and isinstance(e, (n.Add, n.Sub)) and not _is_cheap(adjoint) and _stand_under(e, active):
+            adjoint = keep(adjoint)
         if is_leaf(e):
             leaves.append((e, adjoint))
             continue
@@ -126,6 +134,30 @@ def reverse(seeds: Sequence[tuple[n.Expr, Term]], where: str) -> list[tuple[n.Ex
             if given is not None and operand in active:
                 terms.setdefault(operand, []).append(given)
     return leaves
+
+
+def _is_cheap(t: Term) -> bool:
+    """Whether an adjoint is an element of a Func or a constant, up to a constant factor."""
+    e = t.value
+    while isinstance(e, n.Mul):
+        if b.as_const(e.b) is not None:
+            e = e.a
+        elif b.as_const(e.a) is not None:
+            e = e.b
+        else:
+            return False
+    return b.is_true(t.guard) and (b.as_const(e) is not None or isinstance(e, n.Call) and e.call_type is n.CallType.Halide)
+
+
+def _stand_under(e: n.Expr, active: set[n.Expr]) -> bool:
+    """Whether elements of Funcs or images at different places stand under a sum."""
+    first: n.Expr | None = None
+    for c in nodes_of(e, n.Call):
+        if is_leaf(c) and c in active:
+            if first is not None:
+                return True
+            first = c
+    return False
 
 
 def _apply(hook: Hook, e: n.Expr, operands: Sequence[n.Expr], adjoint: Term, where: str) -> list[Term | None]:
