@@ -170,11 +170,12 @@ class BoundsInference:
                     low, high = _aligned(bound, low, high)
                     if bound.extent is not None and nest.index == 0:
                         checks.append(_bound_check(f, v, (low, high), (need_low, need_high)))
-            p = nest.prefix + v
-            if nest.covers.get(v):
-                lets += [(p + ".min_required", low), (p + ".max_required", high)]
-                low, high = nest.covered(v, var(p + ".min_required"), var(p + ".max_required"))
-            lets += [(p + ".min", low), (p + ".max", high)]
+            suffix = "_required" if nest.covers.get(v) else ""
+            lets += [(f"{nest.prefix}{v}.min{suffix}", low), (f"{nest.prefix}{v}.max{suffix}", high)]
+        for v in nest.covers:
+            if v in nest.base_variables:
+                low, high = nest.covered(v)
+                lets += [(f"{nest.prefix}{v}.min", low), (f"{nest.prefix}{v}.max", high)]
         return b.let_stmts(lets, b.block([*checks, body]))
 
     def infer(self, body: n.Stmt, producing: StageNest | None, at_root: bool) -> n.Stmt:

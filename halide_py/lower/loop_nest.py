@@ -55,11 +55,12 @@ class Container:
 
 @dataclass(frozen=True)
 class Fused:
-    """The range of a variable that was fused into `loop`."""
+    """The range of a variable that was fused into `loop`. `extent` is that of the inner of the two if this is the outer."""
 
     loop: str
     min: n.Expr
     max: n.Expr
+    extent: n.Expr | None = None
 
 
 @dataclass
@@ -98,8 +99,7 @@ class StageNest:
         lets: list[tuple[str, n.Expr]] = []
         for v in self.base_variables:
             p = self.prefix + v
-            asked = "_required" if self.covers.get(v) else ""  # what the loops compute beyond it follows from the splits
-            low, high = var(f"{p}.min{asked}"), var(f"{p}.max{asked}")
+            low, high = self.asked(v)
             lets += [(p + ".loop_min", low), (p + ".loop_max", high), (p + ".loop_extent", b.add(b.sub(high, low), b.i32(1)))]
         return b.let_stmts(lets, body)
 
@@ -133,14 +133,20 @@ class StageNest:
             out[v] = Interval(interval.min and simplify(interval.min), interval.max and simplify(interval.max))
         return out
 
-    def covered(self, v: str, low: n.Expr, high: n.Expr) -> tuple[n.Expr, n.Expr]:
-        """The interval of `v` that the loops really compute when low..high is asked for (more only under RoundUp and ShiftInwards)."""
-        if not self.covers.get(v):
-            return low, high
+    def asked(self, v: str) -> tuple[n.Expr, n.Expr]:
+        """The symbols of the interval of `v` that is asked for."""
+        suffix = "_required" if self.covers.get(v) else ""  # what the loops compute beyond it follows from the splits
+        return var(f"{self.prefix}{v}.min{suffix}"), var(f"{self.prefix}{v}.max{suffix}")
+
+    def covered(self, v: str) -> tuple[n.Expr, n.Expr]:
+        """The interval of `v` that the loops really compute, more than what is asked for under RoundUp and ShiftInwards only."""
         interval = self.region(0)[v]
         assert interval.min is not None and interval.max is not None
-        p = self.prefix + v
-        values = {p + ".loop_min": low, p + ".loop_max": high, p + ".loop_extent": b.add(b.sub(high, low), b.i32(1))}
+        values: dict[str, n.Expr] = {}
+        for u in self.base_variables:
+            low, high = self.asked(u)
+            p = self.prefix + u
+            values |= {p + ".loop_min": low, p + ".loop_max": high, p + ".loop_extent": b.add(b.sub(high, low), b.i32(1))}
         return simplify(substitute(values, interval.min)), simplify(substitute(values, interval.max))
 
 
@@ -195,6 +201,7 @@ class _Builder:
         self.ranges: dict[str, n.Expr] = {}  # values and lets as intervals should see them: limited by guards
         self.covers: dict[str, bool] = {}
         self.fused: dict[str, Fused] = {}
+        self.origin: dict[str, str] = {}  # what a variable was split from
 
     def base(self, v: str) -> None:
         p = self.prefix + v
@@ -220,6 +227,7 @@ class _Builder:
         if size is not None and size <= 0:
             raise CompileError(f"In schedule for {self.where}: can't split {s.old} by {size}; split factors must be strictly positive")
         old_min, old_max, old_extent = self.bounds[s.old]
+        blocks = b.div(b.add(old_extent, b.sub(factor, b.i32(1))), factor)
         outer, inner, base_name = var(p + s.outer), var(p + s.inner), f"{p}{s.inner}.base"
         base = b.add(b.mul(outer, factor), old_min)
         value = limited = b.add(var(base_name), inner)
@@ -235,8 +243,10 @@ class _Builder:
                 mark = n.Call(INT32, "likely_if_innermost", (base,), n.CallType.PureIntrinsic)
                 base = n.Min(mark, b.add(old_max, b.sub(b.i32(1), factor)))
                 self.covers.update(dict.fromkeys(ancestors, True))
+                self.overshoot(s.old, (b.min_(b.i32(0), b.sub(old_extent, factor)), b.i32(0)))
             elif tail is TailStrategy.RoundUp:
                 self.covers.update(dict.fromkeys(ancestors, True))
+                self.overshoot(s.old, (b.i32(0), b.sub(b.mul(blocks, factor), old_extent)))
             else:
                 raise CompileError(f"In schedule for {self.where}: tail strategy {tail.name} of the split of {s.old} is not supported yet; "
                                    "use GuardWithIf, RoundUp or ShiftInwards")
@@ -250,19 +260,38 @@ class _Builder:
             self.multiple.pop(s.outer, None)
         if size is not None:
             self.multiple[s.inner] = size
-        blocks = b.div(b.add(old_extent, b.sub(factor, b.i32(1))), factor)
         self.bounds[s.outer] = b.i32(0), b.sub(blocks, b.i32(1)), blocks
         self.bounds[s.inner] = b.i32(0), b.sub(factor, b.i32(1)), factor
         self.ancestors[s.outer] = self.ancestors[s.inner] = ancestors
+        self.origin[s.outer] = self.origin[s.inner] = s.old
+
+    def fused_let(self, name: str, value: n.Expr, fused: Fused) -> None:
+        self.fused[name] = fused
+        self.let(name, intrinsic("unsafe_promise_clamped", INT32, value, fused.min, fused.max))
+
+    def overshoot(self, v: str, by: tuple[n.Expr, n.Expr] | None) -> None:
+        """`v` leaves its range, by (at most 0, at least 0) if that is known: so does the outer of the variables fused into it (`/`; `%` stays)."""
+        for name, fused in list(self.fused.items()):
+            if fused.loop == self.prefix + v and fused.extent is not None:
+                i, value = next((i, e.args[0]) for i, (k, e) in enumerate(self.lets) if k == name and isinstance(e, n.Call))
+                del self.lets[i], self.fused[name]
+                if by is None:
+                    self.let(name, value)
+                else:
+                    row = n.Max(fused.extent, b.i32(1))
+                    low = b.add(fused.min, b.div(by[0], row))
+                    high = b.add(fused.max, b.div(b.add(by[1], b.sub(row, b.i32(1))), row))
+                    self.fused_let(name, value, Fused(fused.loop, low, high))
+                self.overshoot(name.removeprefix(self.prefix), None)
+        if v in self.origin:
+            self.overshoot(self.origin[v], None)
 
     def fuse(self, s: Split) -> None:
         p = self.prefix
         fused = var(p + s.old)
         (inner_min, inner_max, inner_extent), (outer_min, outer_max, outer_extent) = self.bounds[s.inner], self.bounds[s.outer]
-        for v, value, low, high in ((s.inner, b.add(b.mod(fused, inner_extent), inner_min), inner_min, inner_max),
-                                    (s.outer, b.add(b.div(fused, inner_extent), outer_min), outer_min, outer_max)):
-            self.let(p + v, intrinsic("unsafe_promise_clamped", INT32, value, low, high))
-            self.fused[p + v] = Fused(p + s.old, low, high)
+        self.fused_let(p + s.inner, b.add(b.mod(fused, inner_extent), inner_min), Fused(p + s.old, inner_min, inner_max))
+        self.fused_let(p + s.outer, b.add(b.div(fused, inner_extent), outer_min), Fused(p + s.old, outer_min, outer_max, inner_extent))
         total = b.mul(inner_extent, outer_extent)
         self.bounds[s.old] = b.i32(0), b.sub(total, b.i32(1)), total
         self.ancestors[s.old] = self.ancestors[s.inner] | self.ancestors[s.outer]
