@@ -169,11 +169,13 @@ def _source_text(source: str | os.PathLike[str] | None, p: Prototype) -> str:
 
 
 def _path(given: str | os.PathLike[str] | None) -> str:
-    """A library's bare name as it is, a path made absolute."""
+    """A library's bare name as it is, a path made absolute; a bare file name (`libm.so.6`) as the linker is told to search for it, `:libm.so.6`."""
     if given is None:
         return ""
     text = os.fspath(given)
-    return os.path.abspath(text) if os.path.sep in text or not isinstance(given, str) or os.path.exists(text) else text
+    if os.path.sep in text or not isinstance(given, str) or os.path.exists(text):
+        return os.path.abspath(text)
+    return f":{text}" if text.endswith(".so") or ".so." in text else text
 
 
 @functools.cache

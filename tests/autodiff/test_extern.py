@@ -80,6 +80,13 @@ def test_shared_library_by_name_and_second_derivative_by_rule() -> None:
     np.testing.assert_allclose(values(hl.propagate_adjoints(f)[b], 2), [-0.2422684576748739, -0.5579365079100996], rtol=1e-12)
 
 
+def test_shared_library_by_file_name() -> None:
+    y0 = hl.extern("double y0(double x)", library="libm.so.6")
+    f = hl.Func("f")
+    f[x] = y0(hl.f64(x + 1))
+    np.testing.assert_allclose(values(f, 1), [0.08825696421567697], rtol=1e-12)
+
+
 def test_shared_library_by_path_and_object_file(tmp_path: Path) -> None:
     source = tmp_path / "twice.c"
     source.write_text("int twice_lib(int v) { return 2 * v; }\nint thrice_obj(int v) { return 3 * v; }\n")
