@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.traverse import N, Rec, nodes_of, rewrite
+from ..ir.traverse import Handler, N, Rec, nodes_of, rewrite
 from ..ir.types import BOOL, INT32
 from .copies import copy_with
 from .guards import is_likely, strip_likely
@@ -129,10 +129,22 @@ class _Finder:
 
         def replace(e: n.Expr, rec: Rec) -> n.Expr:
             new = self.accepted.get(e)
-            return e.map_children(rec) if new is None else rec(new)  # type: ignore[no-any-return]
+            if new is None:
+                return e.map_children(rec)  # type: ignore[no-any-return]
+            return rec(new.args[0] if isinstance(new, n.Call) and is_likely(new) else new)  # type: ignore[no-any-return]
 
-        kinds = {type(e) for e in self.accepted}
-        return rewrite(root, dict.fromkeys(kinds, replace)) if kinds else root
+        handlers: dict[type[n.Node], Handler] = {**dict.fromkeys({type(e) for e in self.accepted}, replace), n.IfThenElse: _decided}
+        return rewrite(root, handlers, _MARKS) if self.accepted else root
+
+
+def _decided(s: n.IfThenElse, rec: Rec) -> n.Stmt:
+    """A branch whose condition may have become a constant, so that dead code is not split further."""
+    condition = rec(s.condition)
+    if b.is_true(condition):
+        return rec(s.then_case)  # type: ignore[no-any-return]
+    if b.is_false(condition):
+        return b.NOTHING if s.else_case is None else rec(s.else_case)
+    return s.map_children(rec)  # type: ignore[no-any-return]
 
 
 def _triggers(e: n.Expr) -> bool:
@@ -155,7 +167,7 @@ def _cold(finder: _Finder, side: str, suffix: str) -> n.Stmt:
         def call(c: n.Call, rec: Rec) -> n.Expr:
             return b.FALSE if c is never else c.map_children(rec)
 
-        body = rewrite(body, {n.Call: call}, _MARKS)
+        body = rewrite(body, {n.Call: call, n.IfThenElse: _decided}, _MARKS)
     return copy_with({f.name: n.Variable(INT32, f.name + suffix)}, strip_likely(body), suffix)
 
 
