@@ -64,9 +64,9 @@ def _boxes(node: n.Node, scope: Mapping[str, Interval], func_values: FuncValues,
     with deep_recursion():
         if isinstance(node, n.Expr):
             walk.expr(node)
-        else:
+        elif isinstance(node, n.Stmt):
             walk.stmt(node)
-    return walk.finish()
+        return walk.finish()
 
 
 class _Dimension:
@@ -268,7 +268,7 @@ def _conjuncts(e: n.Expr, holds: bool) -> list[n.Expr]:
         if type(c) is n.Call and c.name in ("likely", "likely_if_innermost"):
             stack.append((c.args[0], h))
         elif type(c) is (n.And if h else n.Or):
-            stack += [(c.b, h), (c.a, h)]  # type: ignore[attr-defined]
+            stack += [(c.b, h), (c.a, h)]
         elif type(c) is n.Not:
             stack.append((c.a, not h))
         elif type(c) is n.Broadcast:

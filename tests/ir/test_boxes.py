@@ -101,7 +101,7 @@ def test_random_nests_stay_inside(seed: int) -> None:
     s = loop("x", K(0), extents[0], loop("y", K(rng.randint(-2, 2)), extents[1], n.IfThenElse(condition, provide(f(shifted), X), provide(f(index), Y))))
     assert isinstance(s, n.For) and isinstance(s.body, n.For)
     boxes = boxes_touched(s, {})
-    for w in range(0, 9):
+    for w in range(9):
         for x in range(evaluate(s.extent, {"w": w})):
             low = evaluate(s.body.min, {})
             for y in range(low, low + evaluate(s.body.extent, {"w": w})):

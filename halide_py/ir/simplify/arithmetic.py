@@ -128,7 +128,7 @@ def _merge(s: Simplifier, t: Type, terms: linear.Terms) -> Merged | None:
         elif kind is n.Select:
             before = selects.setdefault(e.condition, e)  # type: ignore[attr-defined,arg-type]
             if before is not e:
-                found = _merge_selects(s, terms, before, e)
+                found = _merge_selects(s, terms, before, e)  # type: ignore[arg-type]
         elif t.overflow_is_undefined():
             found = _merge_extremum(s, terms, e, c)
         if found is not None:

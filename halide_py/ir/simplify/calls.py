@@ -324,7 +324,7 @@ def _exact_math(s: Simplifier, e: n.Call, args: tuple[n.Expr, ...]) -> n.Expr | 
         return None
     if e.name == "sqrt":
         return const(e.type, math.sqrt(value)) if value > 0 else None
-    whole: Callable[[Any], int] = {"floor": math.floor, "ceil": math.ceil, "trunc": math.trunc, "round": round}[e.name]
+    whole: Any = {"floor": math.floor, "ceil": math.ceil, "trunc": math.trunc, "round": round}[e.name]
     return const(e.type, math.copysign(float(whole(value)), value)) if abs(value) < 2**53 else args[0]
 
 

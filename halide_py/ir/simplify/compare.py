@@ -100,9 +100,9 @@ def finish(s: Simplifier, kind: Any, operands: list[n.Expr]) -> n.Expr:
     opposite = n.Max if kind is n.Min else n.Min
     high = as_int(b)
     if kind is n.Min and high is not None and type(a) is opposite:
-        low = as_int(a.b)  # type: ignore[attr-defined]
+        low = as_int(a.b)
         if low is not None and low <= high:  # one form of clamp: max(min(x, high), low)
-            return s.expr(n.Max(n.Min(a.a, b), a.b))  # type: ignore[attr-defined]
+            return s.expr(n.Max(n.Min(a.a, b), a.b))
     return apply_rules(s, kind(a, b))
 
 
@@ -173,7 +173,7 @@ def _linear_extremum(s: Simplifier, kind: Any, t: Type, operands: list[n.Expr]) 
     rest = chain(kind, [combine(s, t, {x: c // factor for x, c in terms.items()}, (k - shift) // factor) for terms, k in forms])
     rest = s.expr(rest)
     if type(rest) is kind and not common and not shift and factor == 1:
-        return rest  # type: ignore[no-any-return]
+        return rest
     return s.expr(n.Add(combine(s, t, common, 0), n.Add(linear.scaled(rest, factor), const(t, shift))))
 
 
@@ -253,7 +253,7 @@ def _wrapping_comparison(s: Simplifier, kind: Any, t: Type, a: n.Expr, b: n.Expr
         terms, constant = linear.gather(n.Sub(a, b))
         if not terms:
             return const(truth, (constant == 0) == (kind is n.EQ))
-        return kind(a, b)  # type: ignore[no-any-return]
+        return kind(a, b)
     if below or kind is n.LE and high is not None and least is not None and high <= least:
         return const(truth, True)
     if above or kind is n.LT and low is not None and most is not None and low >= most:
@@ -319,7 +319,7 @@ def _vector_comparison(s: Simplifier, kind: Any, t: Type, a: n.Expr, b: n.Expr) 
     if kind is n.EQ or kind is n.NE:
         if low is not None and low > 0 or high is not None and high < 0:
             return const(truth, kind is n.NE)
-        return kind(a, b)  # type: ignore[no-any-return]
+        return kind(a, b)
     slack = 1 if kind is n.LE else 0
     if high is not None and high < slack:
         return const(truth, True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from .. import nodes as n
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 RULES: list[Rule] = [*ARITHMETIC, *EXTREMA, *COMPARISONS, *CONNECTIVES, *SELECTS]
 Compiled = Callable[[Any], "n.Expr | None"]
+_COMPILED: dict[type[n.Node], Compiled] = {}
 _COMMUTE = (n.Add, n.Mul, n.Min, n.Max, n.And, n.Or, n.EQ, n.NE)
 _GUARDS = {n.Add: "({} + {})", n.Sub: "({} - {})", n.Mul: "({} * {})", n.LT: "({} < {})", n.LE: "({} <= {})", n.And: "({} and {})",
            n.Or: "({} or {})", n.Mod: "euclid_mod({}, {})", n.Div: "euclid_div({}, {})", n.Min: "min({}, {})", n.Max: "max({}, {})"}
@@ -33,14 +33,12 @@ _TYPES = {"int": "t.is_int_or_uint() and not t.is_bool()", "exact": "t.overflow_
 
 def apply_rules(s: Simplifier, e: n.Expr) -> n.Expr:
     """`e`, whose children are simplified, after the first rule that matches it (and simplification of that), or `e` itself."""
-    out = compiled(type(e))(e)
+    kind = type(e)
+    rewrite = _COMPILED.get(kind)
+    if rewrite is None:
+        rewrite = _COMPILED[kind] = compile_table(kind, [r for r in RULES if r.left.kind is kind])
+    out = rewrite(e)
     return e if out is None else s.expr(out)
-
-
-@cache
-def compiled(kind: type[n.Node]) -> Compiled:
-    """The function of all rules whose root is `kind`."""
-    return compile_table(kind, [r for r in RULES if r.left.kind is kind])
 
 
 def compile_table(kind: type[n.Node], rules: Iterable[Rule]) -> Compiled:

@@ -49,8 +49,6 @@ def _merge_bounds(kind: Any, operands: list[n.Expr]) -> list[n.Expr] | None:
     dropped: set[n.Expr] = set()
     for x in operands:
         if type(x) not in _PROVABLE or not x.a.type.overflow_is_undefined():  # type: ignore[attr-defined]
-            if type(x) is n.EQ or type(x) is n.NE:
-                continue
             continue
         terms, c = linear.difference(x.a, x.b)  # type: ignore[attr-defined]
         if type(x) is n.LE:
@@ -95,7 +93,7 @@ def negations(s: Simplifier, e: n.Not) -> n.Expr:
     if type(a) is n.Broadcast:
         return n.Broadcast(s.expr(n.Not(a.value)), a.lanes)
     if type(a) is n.And or type(a) is n.Or:
-        sides = negation(a.a), negation(a.b)  # type: ignore[attr-defined]
+        sides = negation(a.a), negation(a.b)
         if sides[0] is not None and sides[1] is not None:
             return s.expr((n.Or if type(a) is n.And else n.And)(sides[0], sides[1]))
     if type(a) is n.Call and a.name in ("likely", "likely_if_innermost"):
@@ -118,7 +116,9 @@ def selects(s: Simplifier, e: n.Select) -> n.Expr:
         c = c.value
     if c.type.is_scalar() and type(a) is n.Broadcast and type(b) is n.Broadcast and a.lanes == b.lanes:
         return n.Broadcast(s.expr(n.Select(c, a.value, b.value)), a.lanes)
-    if type(c) is n.Not or type(c) is n.NE:
-        c, a, b = (c.a if type(c) is n.Not else n.EQ(c.a, c.b)), b, a  # type: ignore[attr-defined]
+    if type(c) is n.Not:
+        c, a, b = c.a, b, a
+    elif type(c) is n.NE:
+        c, a, b = n.EQ(c.a, c.b), b, a
     same = c is e.condition and a is e.true_value and b is e.false_value
     return apply_rules(s, e if same else n.Select(c, a, b))

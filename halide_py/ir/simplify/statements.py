@@ -126,7 +126,7 @@ def _conjuncts(e: n.Expr, holds: bool) -> list[n.Expr]:
         if type(c) is n.Call and c.name in ("likely", "likely_if_innermost"):
             stack.append((c.args[0], h))
         elif type(c) is (n.And if h else n.Or):
-            stack += [(c.a, h), (c.b, h)]  # type: ignore[attr-defined]
+            stack += [(c.a, h), (c.b, h)]
         elif type(c) is n.Not:
             stack.append((c.a, not h))
         elif c.type.is_scalar() and not reads_memory(c):
@@ -305,12 +305,12 @@ def drop_dead_lets(root: Any) -> Any:
         one = stack.pop()
         kids = one.children()
         if type(one) is n.LetStmt or type(one) is n.Let:
-            kids = (one.body,)  # type: ignore[attr-defined]
-            value: n.Expr = one.value  # type: ignore[attr-defined]
-            if one.name in live or not is_pure(value):  # type: ignore[attr-defined]
-                kids = (one.body, value)  # type: ignore[attr-defined]
+            kids = (one.body,)
+            value: n.Expr = one.value
+            if one.name in live or not is_pure(value):
+                kids = (one.body, value)
             else:
-                pending.setdefault(one.name, []).append(value)  # type: ignore[attr-defined]
+                pending.setdefault(one.name, []).append(value)
         elif type(one) is n.Variable and one.name not in live:
             live.add(one.name)
             kids = tuple(pending.pop(one.name, ()))
@@ -341,7 +341,7 @@ def _without_lets(root: n.Node, dead: dict[str, list[n.Expr]]) -> Any:
             for let in reversed(chain):
                 if let.name not in dead:
                     value = rec(let.value)  # noqa: F821 (deleted below, on purpose)
-                    new = let if new is let.body and value is let.value else type(let)(let.name, value, new)
+                    new = let if new is let.body and value is let.value else type(let)(let.name, value, new)  # type: ignore[arg-type]
                 memo[let] = new
             memo[one] = new
         return new

@@ -21,7 +21,7 @@ def vector_terms(s: Simplifier, t: Type, terms: linear.Terms, constant: int) -> 
     shaped = [e for e in terms if type(e) is n.Ramp or type(e) is n.Broadcast]
     if not shaped or len(shaped) == 1 and terms[shaped[0]] == 1 and not constant:
         return None
-    lanes = int(next((e for e in shaped if type(e) is n.Ramp), shaped[0]).lanes)  # type: ignore[attr-defined]
+    lanes = int(next((e for e in shaped if type(e) is n.Ramp), shaped[0]).lanes)
     base: n.Expr | None = None
     stride: n.Expr | None = None
     rest: list[tuple[n.Expr, int]] = []
@@ -46,8 +46,9 @@ def vector_terms(s: Simplifier, t: Type, terms: linear.Terms, constant: int) -> 
     if joined == 1 and not constant and terms.get(shaped[0]) == 1 and len(shaped) > 1:
         return None  # shapes that do not fit each other
     base = s.expr(n.Add(base, const(base.type, constant)) if constant else base)
-    step = None if stride is None else s.expr(stride)
-    one = make_broadcast(base, lanes) if step is None or as_int(step) == 0 else n.Ramp(base, step, lanes)
+    if stride is not None:
+        stride = s.expr(stride)
+    one = make_broadcast(base, lanes) if stride is None or as_int(stride) == 0 else n.Ramp(base, stride, lanes)
     return [*rest, (one, 1)]
 
 

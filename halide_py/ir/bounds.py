@@ -1,0 +1,128 @@
+"""The machine behind `bounds_of_expr`: scope, memo and helpers; `bounds_rules` has the rule of each kind of expression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from . import nodes as n
+from .build import const
+from .interval_type import FuncValues, Interval, type_interval
+from .simplify import linear
+from .simplify.ranges import Range
+from .simplify.simplify import Simplifier
+from .types import Type
+
+# What is never a point even without variables of the scope: values read from memory.
+_VARYING = n.Load.bit | n.Call.bit | n.Let.bit
+Rule = Callable[["Bounds", Any], Interval]
+RULES: dict[type[n.Node], Rule] = {}
+
+
+class Bounds:
+    """Bounds of several expressions under one scope, sharing what was found. `bind` adds variables."""
+
+    def __init__(self, scope: Mapping[str, Interval], func_values: FuncValues = {}) -> None:  # noqa: B006 (never written)
+        self.scope = dict(scope)
+        self.func_values = func_values
+        self.simplifier = Simplifier(scope)
+        self.memo: dict[n.Expr, Interval] = {}
+        self.limits: list[tuple[linear.Terms, n.Expr | None, n.Expr | None]] = []  # linear forms known to lie between two Exprs
+        self.wide: dict[str, Interval] = {}  # the intervals of variables before conditions narrowed them
+        self.mentioning: dict[n.Expr, bool] = {}
+        self.bits = 0
+        for name in scope:
+            self.bits |= n.symbol_bit(name)
+
+    def bind(self, name: str, interval: Interval) -> None:
+        """Let a variable, not used before, range over an interval."""
+        self.scope[name] = interval
+        self.bits |= n.symbol_bit(name)
+        self.mentioning.clear()
+        self.simplifier.limit(name, interval.min, interval.max)
+
+    def varies(self, e: n.Expr) -> bool:
+        """Whether `e` mentions a variable of the scope: exactly, since what is found must not depend on hashes."""
+        if not e.symbols & self.bits:
+            return False
+        found = self.mentioning.get(e)
+        if found is None:
+            found = e.name in self.scope if type(e) is n.Variable else any(map(self.varies, e.children()))
+            self.mentioning[e] = found
+        return found
+
+    def of(self, e: n.Expr) -> Interval:
+        """The interval of `e`."""
+        return self.bounds(self.simplifier.expr(e))
+
+    def bounds(self, e: n.Expr) -> Interval:
+        """The interval of a simplified expression."""
+        found = self.memo.get(e)
+        if found is None:
+            found = self.memo[e] = self._bounds(e)
+        return found
+
+    def _bounds(self, e: n.Expr) -> Interval:
+        if not e.mask & _VARYING and e.type.is_scalar() and not self.varies(e):
+            return Interval(e, e)
+        rule = RULES.get(type(e))
+        if rule is None:
+            return type_interval(e.type)
+        return rule(self, e)
+
+    def simple(self, e: n.Expr) -> n.Expr:
+        """Simplified."""
+        return self.simplifier.expr(e)
+
+    def range(self, i: Interval) -> Range:
+        """The constant range of an interval's values."""
+        r = self.simplifier.range
+        return (None if i.min is None else r(i.min)[0]), (None if i.max is None else r(i.max)[1])
+
+    def nonnegative(self, i: Interval) -> bool:
+        """Whether no value is certain to be below 0."""
+        low = self.range(i)[0]
+        return low is not None and low >= 0
+
+    def constant(self, t: Type, r: Range) -> Interval:
+        """A constant range as an interval."""
+        t = t.element_of()
+        return Interval(None if r[0] is None else const(t, r[0]), None if r[1] is None else const(t, r[1]))
+
+    def join(self, parts: Iterable[Interval]) -> Interval:
+        """The union of several, simplified with what is known here."""
+        low: n.Expr | None = None
+        high: n.Expr | None = None
+        first = True
+        for i in parts:
+            low = i.min if first else None if low is None or i.min is None else low if low is i.min else n.Min(low, i.min)
+            high = i.max if first else None if high is None or i.max is None else high if high is i.max else n.Max(high, i.max)
+            first = False
+        return Interval(None if low is None else self.simple(low), None if high is None else self.simple(high))
+
+    def monotone(self, i: Interval, f: Callable[[n.Expr], n.Expr]) -> Interval:
+        """The interval of a function that never decreases."""
+        low = None if i.min is None else self.simple(f(i.min))
+        return Interval(low, low if i.max is i.min else None if i.max is None else self.simple(f(i.max)))
+
+    def narrow(self, name: str, interval: Interval) -> None:
+        """Limit a variable of the scope further."""
+        i = self.scope[name]
+        self.wide.setdefault(name, i)
+        self.scope[name] = i.intersection(interval)
+        self.memo.clear()
+
+    def sum_of(self, e: n.Expr, terms: linear.Terms, constant: int, wide: bool = False) -> Interval:
+        """The interval of a linear form; `wide` takes variables as they are without conditions."""
+        low: n.Expr | None = const(e.type.element_of(), constant)
+        high = low
+        point = True
+        for term, c in terms.items():
+            i = self.wide[term.name] if wide and type(term) is n.Variable and term.name in self.wide else self.bounds(term)
+            if c < 0:
+                i = Interval(i.max, i.min)
+            point = point and i.min is not None and i.min is i.max
+            low = None if low is None or i.min is None else n.Add(low, linear.scaled(i.min, c))
+            high = None if high is None or i.max is None else n.Add(high, linear.scaled(i.max, c))
+        low = None if low is None else self.simple(low)
+        return Interval(low, low if point else None if high is None else self.simple(high))

@@ -1,0 +1,412 @@
+"""The interval of each kind of expression from those of its operands. Source: Halide's src/Bounds.cpp for what is considered bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import nodes as n
+from .bounds import RULES, Bounds
+from .build import FALSE, TRUE, as_const, const, is_false, is_true
+from .interval_type import Interval, type_interval
+from .simplify import linear
+from .simplify.ranges import UNKNOWN, Range, fit
+from .simplify.ranges import add as add_ranges
+from .simplify.ranges import times as scale_range
+
+EVERYTHING = Interval.everything()
+
+
+def _variable(b: Bounds, e: n.Variable) -> Interval:
+    found = b.scope.get(e.name)
+    if found is None:
+        return Interval(e, e) if e.type.is_scalar() else type_interval(e.type)
+    return _limited(b, found, {e: 1}, 0) if b.limits else found
+
+
+def _limited(b: Bounds, i: Interval, terms: linear.Terms, constant: int) -> Interval:
+    """`i` intersected with what conditions say of the linear form, or of a part of it."""
+    for form, low, high in b.limits:
+        times = _multiple(form, terms)
+        if not times:
+            continue
+        rest = {t: k for t, k in terms.items() if t not in form}
+        more = b.sum_of(next(iter(form)), rest, constant)
+        if times < 0:
+            low, high = high, low
+        if low is not None and more.min is not None:
+            i = i.intersection(Interval(b.simple(n.Add(linear.scaled(low, times), more.min)), None))
+        if high is not None and more.max is not None:
+            i = i.intersection(Interval(None, b.simple(n.Add(linear.scaled(high, times), more.max))))
+    return i
+
+
+def _multiple(form: linear.Terms, terms: linear.Terms) -> int:
+    """How many times `form` is a part of `terms`; 0 if it is not."""
+    if len(form) > len(terms):
+        return 0
+    x, c = next(iter(form.items()))
+    w = terms.get(x)
+    if w is None or w % c or not all(terms.get(t) == k * (w // c) for t, k in form.items()):
+        return 0
+    return w // c
+
+
+def _arithmetic(b: Bounds, e: Any) -> Interval:
+    """Sums and products."""
+    t = e.type
+    if t.overflow_is_undefined() and linear.edges(e) is not None:
+        terms, constant = linear.gather(e)
+        # A condition on just this form says more than what it says of each variable.
+        whole = bool(b.limits) and any(_multiple(form, terms) and len(form) == len(terms) for form, _, _ in b.limits)
+        i = b.sum_of(e, terms, constant, whole)
+        return _limited(b, i, terms, constant) if b.limits else i
+    x, y = b.bounds(e.a), b.bounds(e.b)
+    kind = type(e)
+    exact = _exact_range(kind, b.range(x), b.range(y))
+    if kind is n.Mul:
+        out = _product(b, x, y)
+    else:
+        if kind is n.Sub:
+            y = Interval(y.max, y.min)
+        out = Interval(None if x.min is None or y.min is None else b.simple(kind(x.min, y.min)),
+                       None if x.max is None or y.max is None else b.simple(kind(x.max, y.max)))
+    if not t.is_int_or_uint() or t.overflow_is_undefined():
+        return out
+    return out if None not in exact and fit(exact, t) == exact else type_interval(t)
+
+
+def _exact_range(kind: type[n.Node], x: Range, y: Range) -> Range:
+    """The range over the unbounded integers."""
+    if kind is n.Add:
+        return add_ranges(x, y)
+    if None in x or None in y:
+        return UNKNOWN
+    if kind is n.Sub:
+        return add_ranges(x, scale_range(y, -1))
+    corners = [p * q for p in x for q in y]  # type: ignore[operator]
+    return min(corners), max(corners)
+
+
+def _sign(b: Bounds, i: Interval) -> int:
+    """1 if no value is below 0, -1 if none is above, 0 if that is not known."""
+    if i.min is None and i.max is None:
+        return 0
+    for end, sign in ((i.min, 1), (i.max, -1)):
+        if end is None:
+            continue
+        value = as_const(end)
+        if value is None and end.type.is_int_or_uint():
+            value = b.simplifier.range(end)[0 if sign > 0 else 1]
+        if value is not None and value * sign >= 0:
+            return sign
+    return 0
+
+
+def _product(b: Bounds, x: Interval, y: Interval) -> Interval:
+    if _sign(b, x) and not (_sign(b, y) and y.is_point()):  # the factor of known sign second, best one that is a point
+        x, y = y, x
+    s = _sign(b, y)
+
+    def times(p: n.Expr | None, q: n.Expr | None) -> n.Expr | None:
+        return None if p is None or q is None else b.simple(n.Mul(p, q))
+
+    if y.is_point() and s:
+        return Interval(times(x.min, y.min), times(x.max, y.max)) if s > 0 else Interval(times(x.max, y.min), times(x.min, y.max))
+    if s > 0 and _sign(b, x) > 0:
+        return Interval(times(x.min, y.min), times(x.max, y.max))
+    if not x.is_bounded() or not y.is_bounded():
+        return EVERYTHING
+    return b.join([Interval.point(b.simple(n.Mul(p, q))) for p in {x.min: 0, x.max: 0} for q in {y.min: 0, y.max: 0}])  # type: ignore[arg-type]
+
+
+def _div(b: Bounds, e: n.Div) -> Interval:
+    x, y = b.bounds(e.a), b.bounds(e.b)
+    t = e.type.element_of()
+    d = None if not y.is_point() else as_const(y.min)  # type: ignore[arg-type]
+    if d is not None and d != 0:
+        divisor = const(t, d)
+        out = b.monotone(x if d > 0 else Interval(x.max, x.min), lambda p: n.Div(p, divisor))
+        return out if t.overflow_is_undefined() or t.is_float() or t.is_uint() or d > 0 else type_interval(t)
+    if t.is_float():
+        if y.is_point() and _sign(b, y) or not x.is_bounded() or not y.is_bounded() or not _excludes_zero(y):
+            return EVERYTHING
+        return b.join([Interval.point(b.simple(n.Div(p, q))) for p in (x.min, x.max) for q in (y.min, y.max)])  # type: ignore[arg-type]
+    low = b.range(y)[0]
+    if low is not None and low > 0 and y.min is not None:
+        if y.is_point():
+            return b.monotone(x, lambda p: n.Div(p, y.min))  # type: ignore[arg-type]
+        if y.max is not None and x.is_bounded():
+            return b.join([Interval.point(b.simple(n.Div(p, q))) for p in (x.min, x.max) for q in (y.min, y.max)])  # type: ignore[arg-type]
+    if b.nonnegative(x):
+        if low is not None and low >= 0:
+            return Interval(const(t, 0), x.max)
+    if not t.overflow_is_undefined():
+        return type_interval(t)
+    if not x.is_bounded():
+        return EVERYTHING
+    zero = const(t, 0)
+    size = n.Max(n.Max(x.max, n.Sub(zero, x.min)), zero)  # type: ignore[arg-type]
+    return Interval(b.simple(n.Sub(zero, size)), b.simple(size))
+
+
+def _excludes_zero(i: Interval) -> bool:
+    low = None if i.min is None else as_const(i.min)
+    high = None if i.max is None else as_const(i.max)
+    return low is not None and low > 0 or high is not None and high < 0
+
+
+def _mod(b: Bounds, e: n.Mod) -> Interval:
+    t = e.type.element_of()
+    if t.is_float():
+        d = as_const(e.b)
+        return Interval(const(t, 0), const(t, d)) if d is not None and d > 0 else EVERYTHING
+    x, y = b.bounds(e.a), b.bounds(e.b)
+    zero, one = const(t, 0), const(t, 1)
+    high: n.Expr | None = None
+    if y.is_bounded():
+        low = b.range(y)[0]
+        size: n.Expr = y.max  # type: ignore[assignment]
+        if t.is_int() and t.bits() < 32 and (low is None or low == t.min_value()):
+            return Interval(zero, x.max if b.nonnegative(x) and x.max is not None else const(t, t.max_value()))  # -min wraps
+        if low is None or low < 0:
+            size = n.Max(n.Max(size, n.Sub(zero, y.min)), one)  # type: ignore[arg-type]
+        elif low == 0:
+            size = n.Max(size, one)
+        high = b.simple(n.Sub(size, one))
+    if b.nonnegative(x) and x.max is not None:
+        high = x.max if high is None else b.simple(n.Min(x.max, high))
+    if high is None and t.bits() < 32:
+        high = const(t, t.max_value())
+    return Interval(zero, high)
+
+
+def _extremum(b: Bounds, e: Any) -> Interval:
+    x, y = b.bounds(e.a), b.bounds(e.b)
+    kind = type(e)
+
+    def both(p: n.Expr | None, q: n.Expr | None, either: bool) -> n.Expr | None:
+        if p is None or q is None:
+            return (q if p is None else p) if either else None
+        return p if p is q else b.simple(kind(p, q))
+
+    return Interval(both(x.min, y.min, kind is n.Max), both(x.max, y.max, kind is n.Min))
+
+
+def _select(b: Bounds, e: n.Select) -> Interval:
+    return b.join([b.bounds(e.true_value), b.bounds(e.false_value)])
+
+
+def _condition(b: Bounds, e: n.Expr) -> Interval:
+    if is_true(e):
+        return Interval.point(TRUE)
+    return Interval.point(FALSE) if is_false(e) else Interval(FALSE, TRUE)
+
+
+def _cast(b: Bounds, e: n.Cast) -> Interval:
+    t, source = e.type.element_of(), e.value.type.element_of()
+    x = b.bounds(e.value)
+    if t.is_handle() or source.is_handle() or t.is_bool():
+        return type_interval(t)
+    if t.overflow_is_undefined():  # a limit that does not fit says nothing
+        x = Interval(*(None if isinstance(v := None if p is None else as_const(p), int) and not t.can_represent_value(v) else p for p in (x.min, x.max)))
+    if t.overflow_is_undefined() or t.is_float() or t.can_represent(source):
+        return b.monotone(x, lambda p: n.Cast(t, p))
+    low, high = (as_const(p) if p is not None else None for p in (x.min, x.max)) if source.is_float() else b.range(x)
+    if low is not None and high is not None and low >= t.min_value() and high <= t.max_value():
+        return b.monotone(x, lambda p: n.Cast(t, p))
+    return type_interval(t)
+
+
+def _let(b: Bounds, e: n.Let) -> Interval:
+    b.bind(e.name, b.bounds(e.value))
+    return b.of(e.body)
+
+
+def _ramp(b: Bounds, e: n.Ramp) -> Interval:
+    base, step = b.bounds(e.base), b.bounds(e.stride)
+    t = e.type.element_of()
+    if not t.overflow_is_undefined() and not t.is_float():
+        return b.constant(t, b.simplifier.range(e)) if t.bits() < 32 else type_interval(t)
+    last = e.lanes - 1
+    zero = const(t, 0)
+    way = _sign(b, step)
+
+    def end(p: n.Expr | None, q: n.Expr | None, sign: int) -> n.Expr | None:
+        if p is None or q is None and way != sign:
+            return None
+        if way == sign or q is None:
+            return p
+        reach = q if way == -sign else (n.Max if sign < 0 else n.Min)(q, zero)
+        return b.simple(n.Add(p, n.Mul(reach, const(t, last))))
+
+    return Interval(end(base.min, step.min, 1), end(base.max, step.max, -1))
+
+
+def _shuffle(b: Bounds, e: n.Shuffle) -> Interval:
+    return b.join([b.bounds(v) for v in e.vectors])
+
+
+def _reduce(b: Bounds, e: n.VectorReduce) -> Interval:
+    x = b.bounds(e.value)
+    if e.op in (n.ReduceOp.Min, n.ReduceOp.Max):
+        return x
+    t = e.type.element_of()
+    count = e.value.type.lanes() // e.lanes
+    if e.op is n.ReduceOp.Add and t.overflow_is_undefined():
+        return b.monotone(x, lambda p: linear.scaled(p, count))
+    return b.constant(t, b.simplifier.range(e)) if t.is_int_or_uint() and t.bits() < 32 else type_interval(t)
+
+
+# ---- calls
+
+
+def _first(b: Bounds, e: n.Call) -> Interval:
+    return b.bounds(e.args[0])
+
+
+def _second(b: Bounds, e: n.Call) -> Interval:
+    return b.bounds(e.args[1])
+
+
+def _promise(b: Bounds, e: n.Call) -> Interval:
+    x, low, high = map(b.bounds, e.args)
+    return Interval(low.min if x.min is None else x.min if low.min is None else b.simple(n.Max(x.min, low.min)),
+                    high.max if x.max is None else x.max if high.max is None else b.simple(n.Min(x.max, high.max)))
+
+
+def _values(b: Bounds, e: n.Call) -> Interval:
+    """if_then_else: values follow conditions, a last one may stand alone; mux: all after the first."""
+    if e.name == "mux":
+        return b.join(map(b.bounds, e.args[1:]))
+    chosen = [e.args[i] for i in range(1, len(e.args), 2)] + ([e.args[-1]] if len(e.args) % 2 else [])
+    return b.join(map(b.bounds, chosen))
+
+
+def _abs(b: Bounds, e: n.Call) -> Interval:
+    x = b.bounds(e.args[0])
+    t, source = e.type.element_of(), e.args[0].type.element_of()
+    zero = const(t, 0)
+    if not x.is_bounded():
+        return Interval(zero, const(t, t.max_value() // 2 + 1) if t.is_int_or_uint() and t.bits() < 32 else None)
+
+    def size(p: n.Expr | None) -> n.Expr:
+        assert p is not None
+        return n.Cast(t, n.Max(p, n.Sub(const(source, 0), p))) if source.bits() >= 32 else n.Call(t, "abs", (p,), e.call_type)
+
+    sign = _sign(b, x)
+    if sign:
+        low, high = (x.min, x.max) if sign > 0 else (x.max, x.min)
+        return Interval(b.simple(size(low)), b.simple(size(high)))
+    return Interval(zero, b.simple(n.Max(size(x.min), size(x.max))))
+
+
+def _lerp(b: Bounds, e: n.Call) -> Interval:
+    return b.join([b.bounds(e.args[0]), b.bounds(e.args[1])])
+
+
+def _bitwise(b: Bounds, e: n.Call) -> Interval:
+    t = e.type.element_of()
+    x, y = b.bounds(e.args[0]), b.bounds(e.args[1])
+    sides = [i for i in (x, y) if b.nonnegative(i)]
+    zero = const(t, 0)
+    if e.name == "bitwise_and" and sides:
+        highs = [i.max for i in sides if i.max is not None]
+        if not highs:
+            return Interval(zero, None)
+        return Interval(zero, highs[0] if len(highs) == 1 else b.simple(n.Min(highs[0], highs[1])))
+    if len(sides) == 2:
+        tops = [r[1] for r in (b.range(x), b.range(y))]
+        if None not in tops:
+            return Interval(zero, const(t, (1 << max(int(k).bit_length() for k in tops if k is not None)) - 1))
+        return Interval(zero, type_interval(t).max)
+    return type_interval(t)
+
+
+def _shift(b: Bounds, e: n.Call) -> Interval:
+    """By an amount that is not constant: a right shift of what is not negative shrinks it."""
+    x, amount = b.bounds(e.args[0]), b.bounds(e.args[1])
+    if e.name == "shift_right" and b.nonnegative(amount):
+        if b.nonnegative(x):
+            return Interval(const(e.type.element_of(), 0), x.max)
+        if x.is_bounded():
+            zero = const(e.type.element_of(), 0)
+            return Interval(b.simple(n.Min(x.min, zero)), b.simple(n.Max(x.max, zero)))  # type: ignore[arg-type]
+    return type_interval(e.type)
+
+
+def _saturate(b: Bounds, e: n.Call) -> Interval:
+    t, source = e.type.element_of(), e.args[0].type.element_of()
+    x = b.bounds(e.args[0])
+    if not source.is_int_or_uint() or not t.is_int_or_uint():
+        return type_interval(t)
+    out = type_interval(t)
+    low, high = b.range(x)
+    if low is not None and low >= t.min_value() and x.min is not None and low <= t.max_value():
+        out = Interval(b.simple(n.Call(t, e.name, (x.min,), e.call_type)), out.max)
+    if high is not None and high <= t.max_value() and x.max is not None and high >= t.min_value():
+        out = Interval(out.min, b.simple(n.Call(t, e.name, (x.max,), e.call_type)))
+    return out
+
+
+def _monotone_call(b: Bounds, e: n.Call) -> Interval:
+    if not e.type.element_of().is_float():
+        return type_interval(e.type)
+    t = e.type.element_of()
+    return b.monotone(b.bounds(e.args[0]), lambda p: n.Call(t, e.name, (p,), e.call_type, e.func))
+
+
+def _unit(b: Bounds, e: n.Call) -> Interval:
+    t = e.type.element_of()
+    return Interval(const(t, -1), const(t, 1))
+
+
+def _counted(b: Bounds, e: n.Call) -> Interval:
+    return Interval(const(e.type.element_of(), 0), const(e.type.element_of(), e.args[0].type.bits()))
+
+
+_CALLS: dict[str, Callable[[Bounds, n.Call], Interval]] = {
+    "likely": _first, "likely_if_innermost": _first, "strict_float": _first, "memoize_tag": _first, "print": _first,
+    "return_second": _second, "require": _second, "print_when": _second, "unsafe_promise_clamped": _promise,
+    "if_then_else": _values, "mux": _values, "abs": _abs, "lerp": _lerp,
+    "bitwise_and": _bitwise, "bitwise_or": _bitwise, "bitwise_xor": _bitwise, "shift_left": _shift, "shift_right": _shift,
+    "saturating_cast": _saturate, "popcount": _counted, "count_leading_zeros": _counted, "count_trailing_zeros": _counted,
+    "floor": _monotone_call, "ceil": _monotone_call, "round": _monotone_call, "trunc": _monotone_call, "sqrt": _monotone_call,
+    "exp": _monotone_call, "log": _monotone_call, "tanh": _monotone_call, "atan": _monotone_call, "sin": _unit, "cos": _unit}
+
+
+def _call(b: Bounds, e: n.Call) -> Interval:
+    if e.call_type is n.CallType.Halide:
+        found = b.func_values.get((e.name, e.value_index))
+        return type_interval(e.type) if found is None else found
+    if e.call_type is n.CallType.Image:
+        return type_interval(e.type)
+    builtin = e.call_type is not n.CallType.PureExtern or getattr(e.func, "builtin", False)
+    rule = _CALLS.get(e.name) if builtin and e.call_type is not n.CallType.Extern else None
+    if rule is not None:
+        return rule(b, e)
+    if e.call_type is n.CallType.PureIntrinsic and e.type.is_scalar() and not b.varies(e) and _fixed(e):
+        return Interval(e, e)
+    return type_interval(e.type)
+
+
+def _fixed(e: n.Expr) -> bool:
+    """Whether an expression reads no memory: parameters and arithmetic only."""
+    stack, seen = [e], {e}
+    while stack:
+        one = stack.pop()
+        if type(one) in (n.Load, n.Let) or type(one) is n.Call and (one.call_type is not n.CallType.PureIntrinsic or one.name in ("undef", "random")):
+            return False
+        for k in one.children():
+            if k not in seen:
+                seen.add(k)
+                stack.append(k)
+    return True
+
+
+RULES.update({
+    n.IntImm: lambda b, e: Interval(e, e), n.UIntImm: lambda b, e: Interval(e, e), n.FloatImm: lambda b, e: Interval(e, e),
+    n.Variable: _variable, n.Add: _arithmetic, n.Sub: _arithmetic, n.Mul: _arithmetic, n.Div: _div, n.Mod: _mod,
+    n.Min: _extremum, n.Max: _extremum, n.Select: _select, n.Cast: _cast, n.Let: _let, n.Ramp: _ramp, n.Shuffle: _shuffle,
+    n.Broadcast: lambda b, e: b.bounds(e.value), n.VectorReduce: _reduce, n.Call: _call,
+    **dict.fromkeys((n.EQ, n.NE, n.LT, n.LE, n.GT, n.GE, n.And, n.Or, n.Not), _condition)})
