@@ -34,12 +34,19 @@ class Bounds:
         for name in scope:
             self.bits |= n.symbol_bit(name)
 
-    def bind(self, name: str, interval: Interval) -> None:
-        """Let a variable, not used before, range over an interval."""
+    def bind(self, name: str, interval: Interval) -> bool:
+        """Let a variable range over an interval. True if it had another one (copies of code bind names twice): what was found is forgotten."""
+        before = self.scope.get(name, interval)
         self.scope[name] = interval
+        if before != interval:
+            self.memo.clear()
+            self.wide.pop(name, None)
+            self.simplifier = Simplifier(self.scope)
+            return True
         self.bits |= n.symbol_bit(name)
         self.mentioning.clear()
         self.simplifier.limit(name, interval.min, interval.max)
+        return False
 
     def varies(self, e: n.Expr) -> bool:
         """Whether `e` mentions a variable of the scope: exactly, since what is found must not depend on hashes."""

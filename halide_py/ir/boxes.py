@@ -187,7 +187,12 @@ class _Walk:
 
     def let(self, name: str, value: n.Expr) -> None:
         """A let: its name ranges over what its value does; the result must not mention it."""
-        self.bounds.bind(name, self.bounds.of(value))
+        self.bind(name, self.bounds.of(value))
+
+    def bind(self, name: str, interval: Interval) -> None:
+        """Enter the scope of a name."""
+        if self.bounds.bind(name, interval):
+            self.seen = set()
 
     def stmt(self, s: n.Stmt) -> None:
         """Visit everything in `s`."""
@@ -203,7 +208,7 @@ class _Walk:
             b = self.bounds
             low = b.of(s.min)
             high = b.of(n.Sub(n.Add(s.min, s.extent), const(s.extent.type, 1)))
-            b.bind(s.name, Interval(low.min, high.max))
+            self.bind(s.name, Interval(low.min, high.max))
             self.stmt(s.body)
         elif type(s) is n.IfThenElse:
             self.expr(s.condition)

@@ -80,6 +80,14 @@ def test_lets_and_unbounded() -> None:
     assert text(boxes_required(s, {}, values)["f"]) == ["0 .. 10", "0 .. 2"]
 
 
+def test_names_bound_twice_in_disjoint_scopes() -> None:
+    body = provide(f(A(X, K(1))), X)
+    s = b.block([loop("x", K(0), K(4), body), loop("x", K(10), K(4), body)])
+    assert text(boxes_touched(s, {})["f"]) == ["1 .. 14"]
+    lets = b.block([n.LetStmt("t", K(3), provide(f(T), K(0))), n.LetStmt("t", K(7), provide(f(T), K(0)))])
+    assert text(boxes_touched(lets, {})["f"]) == ["3 .. 7"]
+
+
 def test_merge() -> None:
     used = n.LT(X, K(0))
     out = merge_boxes(Box([Interval(K(0), X)], used), Box([Interval(K(2), K(5))]))
