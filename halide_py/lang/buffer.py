@@ -15,7 +15,7 @@ import numpy as np
 from ..driver.abi import DEVICE_DIRTY, HOST_DIRTY, RawBuffer
 from ..errors import CompileError, HalideError
 from ..ir import nodes as n
-from ..ir.names import anonymous_name
+from ..ir.names import anonymous_name, unique_name
 from ..ir.parameter import DimConstraint, Parameter
 from ..ir.types import Type
 from .buffer_views import BufferViews
@@ -136,7 +136,8 @@ class Buffer(BufferViews):
             a = self.array
             _note_embedded(a.nbytes)
             dense = bool(a.ndim) and a.strides[0] == a.itemsize
-            p = Parameter(self.name(), self.storage.type, True, a.ndim)
+            name = self.name()
+            p = Parameter(name if self.storage.anonymous else unique_name(name), self.storage.type, True, a.ndim)  # no Func may have the same
             if a.ndim and not dense:
                 p.dims[0] = DimConstraint()  # inputs are dense by default; this one is not
             p.buffer = Buffer.of_storage(self.storage)
@@ -181,12 +182,12 @@ class Buffer(BufferViews):
     def name(self) -> str:
         """The name messages use."""
         if not self.storage.name:
-            self.storage.name = anonymous_name("b")
+            self.storage.name, self.storage.anonymous = anonymous_name("b"), True
         return self.storage.name
 
     def set_name(self, name: str) -> None:
         """Give it a name; to be done before it is used in an expression."""
-        self.storage.name = name
+        self.storage.name, self.storage.anonymous = name, False
 
     def defined(self) -> bool:
         """Whether it has memory, or is a bounds query."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,10 @@ class Callable:
         args = self._compiled.args
         first = program.first_output
         places = [*range(len(inputs)), *range(first, len(args))]  # between them are the Buffers that expressions use directly
-        self._places = [(i, args[i], i >= first) for i in places]
+        plain = [args[i].name.partition("$")[0] for i in places]  # without the number that made it unique
+        self._names = [name if plain.count(name) == 1 else args[i].name for i, name in zip(places, plain)]
+        self._places = [(i, replace(args[i], name=name), i >= first) for i, name in zip(places, self._names)]
         self._embedded = [(i, p) for i, p in program.buffers if i >= len(inputs)]
-        self._names = [args[i].name.partition("$")[0] if i >= first else args[i].name for i in places]
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         if kwargs or len(args) != len(self._places):

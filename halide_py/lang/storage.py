@@ -78,8 +78,8 @@ def allocate(t: Type, sizes: Sequence[int], order: Sequence[int] | None = None) 
     if math.prod(extents) * t.bytes() >= 2**63:
         raise ValueError(f"a buffer of {extents} elements cannot be allocated")
     axes = storage[::-1]
-    whole: Array = np.zeros([extents[d] for d in axes], dtype_of(t))
-    return whole.transpose([axes.index(d) for d in range(len(extents))])
+    view: Array = np.zeros([extents[d] for d in axes], dtype_of(t)).transpose([axes.index(d) for d in range(len(extents))])
+    return view
 
 
 def allocate_shape(t: Type, shape: Shape) -> Array:
@@ -90,8 +90,8 @@ def allocate_shape(t: Type, shape: Shape) -> Array:
             break
         dense *= extent
     else:
-        whole: Array = np.empty([extent for _, extent, _ in reversed(shape)], dtype_of(t))
-        return whole.T
+        packed: Array = np.empty([extent for _, extent, _ in reversed(shape)], dtype_of(t)).T
+        return packed
     reach = [(max(extent, 1) - 1) * stride for _, extent, stride in shape]
     first = -sum(r for r in reach if r < 0)
     memory = np.empty(first + sum(r for r in reach if r > 0) + 1, dtype_of(t))
@@ -103,10 +103,11 @@ def allocate_shape(t: Type, shape: Shape) -> Array:
 class Storage:
     """See the module. `array` is None for an undefined Buffer and for a bounds query (then `raw` is its shape)."""
 
-    __slots__ = ("array", "type", "mins", "name", "raw", "query", "exported", "_param")
+    __slots__ = ("array", "type", "mins", "name", "anonymous", "raw", "query", "exported", "_param")
 
     def __init__(self, array: Array | None = None, t: Type = Type(), mins: Sequence[int] = (), name: str = "") -> None:  # noqa: B008 (Types are immutable)
         self.array, self.type, self.mins, self.name = array, t, list(mins), name
+        self.anonymous = False  # `name` was made up, and is unique
         self.raw: RawBuffer | None = None
         self.query = False
         self.exported: Any = None  # memory handed out by address

@@ -33,7 +33,7 @@ def test_shares_memory_both_ways() -> None:
     assert b.numpy_view(reverse_axes=False).shape == (5, 3)
 
 
-@pytest.mark.parametrize("dtype", "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64".split())
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"])
 def test_every_element_type(dtype: str) -> None:
     a = np.ones(4, dtype)
     b = hl.Buffer(a)
@@ -222,6 +222,17 @@ def test_use_in_an_expression_makes_no_cycle() -> None:
         assert alive() is None
     finally:
         gc.enable()
+
+
+def test_a_buffer_named_like_a_func() -> None:
+    x = hl.Var("x")
+    b = hl.Buffer(np.arange(10, dtype=np.int32), "same_name")
+    f = hl.Func("same_name")
+    f[x] = b[x + 2] * 2
+    g = hl.Func("g")
+    g[x] = f[x] + b[x]
+    f.compute_root()
+    assert list(g.realize([3])) == [4, 7, 10]
 
 
 def test_expressions_index_buffers() -> None:

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 import halide_py as hl
-from halide_py.driver import cache, compile as driver, fingerprint as fingerprints
+from halide_py.driver import cache
+from halide_py.driver import compile as driver
+from halide_py.driver import fingerprint as fingerprints
 from halide_py.driver.fingerprint import fingerprint
 from halide_py.ir.function import Function
 from halide_py.ir.target import Target

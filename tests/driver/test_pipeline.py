@@ -234,9 +234,8 @@ IMAGE, OUT = np.ones((3, 4), np.int32), np.zeros((3, 4), np.int32)
 
 
 def test_callable_by_position_and_keyword(callable_: Any) -> None:
-    out_name = callable_._names[-1]
-    for args, kwargs in (((IMAGE, 5, 0.25, OUT), {}), ((IMAGE, 5), {out_name: OUT, "half": 0.25}),
-                         ((), {"image": hl.Buffer(IMAGE), "k": np.uint8(5), "half": np.float32(0.25), out_name: hl.Buffer(OUT)})):
+    for args, kwargs in (((IMAGE, 5, 0.25, OUT), {}), ((IMAGE, 5), {"result": OUT, "half": 0.25}),
+                         ((), {"image": hl.Buffer(IMAGE), "k": np.uint8(5), "half": np.float32(0.25), "result": hl.Buffer(OUT)})):
         OUT[:] = 0
         assert callable_(*args, **kwargs) is None
         assert (OUT == 7).all()

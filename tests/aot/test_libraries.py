@@ -1,0 +1,189 @@
+"""Ahead of time: C programs that include what was written, link it and run, without Python."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import halide_py as hl
+from halide_py.driver.abi import STATIC_RUNTIME
+from halide_py.driver.toolchain import find_compiler
+
+CC = find_compiler()
+x, y = hl.Var("x"), hl.Var("y")
+
+HELPERS = """
+#include <stdio.h>
+#include <string.h>
+static struct halide_dimension_t dims_in[2], dims_out[2];
+static struct halide_buffer_t image(void *data, struct halide_dimension_t *dim, int code, int bits, int w, int h) {
+    struct halide_buffer_t b;
+    memset(&b, 0, sizeof b);
+    b.host = (uint8_t *)data;
+    b.type.code = (__typeof__(b.type.code))code; b.type.bits = (uint8_t)bits; b.type.lanes = 1;
+    b.dimensions = 2; b.dim = dim;
+    dim[0].min = dim[1].min = 0; dim[0].extent = w; dim[1].extent = h; dim[0].stride = 1; dim[1].stride = w;
+    return b;
+}
+"""
+
+
+def run(folder: Path, program: str, *link: str, language: str = "c", flags: tuple[str, ...] = ()) -> str:
+    """What a program prints; compiled with every warning an error."""
+    source = folder / f"main.{language}"
+    source.write_text(program)
+    command = [*CC, "-x", "c++" if language == "cc" else "c", "-std=c++17" if language == "cc" else "-std=gnu11", "-Wall", "-Wextra", "-Werror", *flags,
+               str(source), "-x", "none", "-o", str(folder / "main"), *link, "-lpthread", "-lm", "-ldl"]
+    built = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    done = subprocess.run([str(folder / "main")], cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    return f"{done.stdout}{done.stderr}status {done.returncode}"
+
+
+def blur(name: str = "blur") -> tuple[hl.Func, hl.ImageParam, hl.Param]:
+    p, k = hl.ImageParam(hl.UInt(16), 2, "input"), hl.Param(hl.UInt(16), "scale")
+    f = hl.Func(name)
+    f[x, y] = (p[x, y] + p[x + 1, y] + p[x, y + 1]) * k
+    f.vectorize(x, 8).parallel(y)
+    return f, p, k
+
+
+CALL = HELPERS + """
+int main(void) {
+    uint16_t in[5 * 9], out[4 * 8];
+    for (int i = 0; i < 45; i++) in[i] = (uint16_t)i;
+    struct halide_buffer_t a = image(in, dims_in, 1, 16, 9, 5), b = image(out, dims_out, 1, 16, 8, 4);
+    int code = NAME(ARGS);
+    printf("%d %d %d\\n", code, out[0], out[8 * 3 + 7]);
+    a = image(0, dims_in, 0, 0, 1, 1);
+    code = NAME(ARGS);
+    printf("query %d: %d x %d, %d bits\\n", code, dims_in[0].extent, dims_in[1].extent, a.type.bits);
+    a = image(in, dims_in, 1, 16, 5, 5);
+    code = NAME(ARGS);
+    printf("error %d\\n", code);
+    return 0;
+}
+"""
+EXPECTED = "0 20 224\nquery 0: 9 x 5, 16 bits\nerror -4\n"
+
+
+@pytest.mark.parametrize("language", ["c", "cc"])
+def test_shared_library_with_inferred_arguments(tmp_path: Path, language: str) -> None:
+    f, _, _ = blur()
+    f.compile_to_shared_library(str(tmp_path / "blur"))
+    program = '#include "blur.h"\n' + CALL.replace("NAME", "blur").replace("ARGS", "&a, 2, &b")
+    out = run(tmp_path, program, "-L.", "-l:blur.so", "-Wl,-rpath," + str(tmp_path), language=language)
+    assert EXPECTED in out and out.endswith("status 0")
+    assert " is accessed at 8, which is beyond the max (4) in dimension 0" in out
+    symbols = subprocess.run(["nm", "-D", "--defined-only", str(tmp_path / "blur.so")], capture_output=True, text=True, check=True).stdout
+    assert " T blur\n" in symbols and " T blur_argv\n" in symbols and "Py" not in symbols
+
+
+def test_static_library_arguments_in_order_and_name(tmp_path: Path) -> None:
+    f, p, k = blur("blurred")
+    f.compile_to_static_library(str(tmp_path / "lib"), [k, p], "my_blur")
+    program = '#include "lib.h"\n' + CALL.replace("NAME", "my_blur").replace("ARGS", "2, &a, &b")
+    assert EXPECTED in run(tmp_path, program, str(tmp_path / "lib.a"))
+
+
+def test_object_and_runtime_apart(tmp_path: Path) -> None:
+    f, p, k = blur("separate")
+    hl.Pipeline(f).compile_to_file(str(tmp_path / "one"), [p, k], "separate")
+    program = '#include "one.h"\n' + CALL.replace("NAME", "separate").replace("ARGS", "&a, 2, &b")
+    assert EXPECTED in run(tmp_path, program, str(tmp_path / "one.o"), STATIC_RUNTIME)
+
+
+@pytest.mark.parametrize("flags", [("-x", "c", "-std=gnu11"), ("-x", "c++", "-std=c++17")])
+def test_c_text_compiles_alone_and_runs(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    f, p, k = blur("text")
+    f.compile_to_c(str(tmp_path / "text.c"), [p, k])
+    f.compile_to_header(str(tmp_path / "text.h"), [p, k])
+    subprocess.run([*CC, *flags, "-O1", "-march=native", "-fwrapv", "-c", str(tmp_path / "text.c"), "-o", str(tmp_path / "text.o")], check=True)
+    program = '#include "text.h"\n' + CALL.replace("NAME", "text").replace("ARGS", "&a, 2, &b")
+    assert EXPECTED in run(tmp_path, program, str(tmp_path / "text.o"), STATIC_RUNTIME)
+
+
+@pytest.mark.parametrize("language", ["c", "cc"])
+def test_two_libraries_link_together_and_headers_stand_alone(tmp_path: Path, language: str) -> None:
+    for name, value in (("one", 1), ("two", 2)):
+        f = hl.Func(name)
+        f[x] = x * 0 + value
+        f.compile_to_static_library(str(tmp_path / name), [], name)
+    program = """
+#include "two.h"
+#include "one.h"
+#include <stdio.h>
+int main(void) {
+    struct halide_dimension_t d = {0, 1, 1, 0};
+    struct halide_buffer_t b = {0};
+    int32_t v = 0, w = 0;
+    b.type.code = (__typeof__(b.type.code))0; b.type.bits = 32; b.type.lanes = 1; b.dimensions = 1; b.dim = &d; b.host = (uint8_t *)&v;
+    if (one(&b)) return 1;
+    b.host = (uint8_t *)&w;
+    if (two(&b)) return 2;
+    printf("%d %d\\n", v, w);
+    return 0;
+}
+"""
+    flags = ("-Wno-missing-field-initializers",)
+    assert run(tmp_path, program, str(tmp_path / "one.a"), str(tmp_path / "two.a"), language=language, flags=flags) == "1 2\nstatus 0"
+
+
+@pytest.mark.parametrize("make", [lambda a: a, lambda a: a[::-1], np.asfortranarray, lambda a: a[:, ::2]])
+def test_buffers_in_expressions_become_data(tmp_path: Path, make: Any) -> None:
+    table = make(np.arange(48, dtype=np.float32).reshape(6, 8))
+    b = hl.Buffer(table).translated(0, 10)
+    k = hl.Param(hl.Float(32), "k")
+    f = hl.Func("tabled")
+    f[x, y] = b[x + 10, y] * k
+    f.compile_to_static_library(str(tmp_path / "tabled"))
+    program = '#include "tabled.h"\n' + HELPERS + """
+int main(void) {
+    float out[6];
+    struct halide_buffer_t b = image(out, dims_out, 2, 32, 3, 2);
+    float k = 0.5f;
+    void *args[] = {&k, &b};
+    (void)dims_in;
+    if (tabled(2.0f, &b)) return 1;
+    printf("%g %g\\n", out[1], out[5]);
+    if (tabled_argv(args)) return 2;
+    printf("%g\\n", out[5]);
+    return 0;
+}
+"""
+    want = f"{table[0, 1] * 2:g} {table[1, 2] * 2:g}\n{table[1, 2] * 0.5:g}\nstatus 0"
+    assert run(tmp_path, program, str(tmp_path / "tabled.a")) == want
+
+
+def test_many_kinds_at_once(tmp_path: Path) -> None:
+    f, p, k = blur("kinds")
+    T = hl.OutputFileType
+    files = {T.c_source: "k.c", T.c_header: "k.h", T.object: "k.o", T.assembly: "k.s", T.static_library: "k.a", T.stmt: "k.stmt"}
+    f.compile_to({kind: str(tmp_path / name) for kind, name in files.items()}, [p, k], "kinds")
+    assert all((tmp_path / name).stat().st_size > 200 for name in files.values())
+    assert "parallel" in (tmp_path / "k.stmt").read_text() and "kinds" in (tmp_path / "k.s").read_text()
+    f.compile_to_lowered_stmt(str(tmp_path / "lowered"), [p, k])
+    f.compile_to_assembly(str(tmp_path / "a.s"), [p, k], hl.get_host_target())
+    f.pipeline().compile_to_conceptual_stmt(str(tmp_path / "conceptual"), [p, k])
+    assert "produce kinds" in (tmp_path / "conceptual").read_text() and (tmp_path / "lowered").read_text() == (tmp_path / "k.stmt").read_text()
+
+
+def test_what_cannot_be_written(tmp_path: Path) -> None:
+    f, p, k = blur("refuses")
+    T = hl.OutputFileType
+    for attempt, message in (
+        (lambda: f.compile_to({T.bitcode: str(tmp_path / "b")}, [p, k], "f"), "cannot write bitcode files; there are"),
+        (lambda: f.compile_to_c(str(tmp_path / "no" / "where.c"), [p, k]), "not a folder"),
+        (lambda: f.compile_to_c(str(tmp_path / "b.c"), [p, k], "not a name"), "fn_name='not_a_name'"),
+        (lambda: f.compile_to_shared_library(str(tmp_path / "1st")), "cannot name a C function"),
+        (lambda: f.compile_to_c(str(tmp_path / "b.c"), [p]), "which was not found"),
+        (lambda: f.compile_to_c(str(tmp_path / "b.c"), [p, k], "f", hl.Target("host-opencl")), "opencl"),
+    ):
+        with pytest.raises(hl.CompileError) as e:
+            attempt()
+        assert message in str(e.value)
+    assert not (tmp_path / "b").exists() and not (tmp_path / "b.c").exists()
