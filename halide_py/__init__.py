@@ -63,6 +63,7 @@ from .lang.buffer import Buffer, BufferDimension
 from .lang.callable import Callable
 from .lang.effects import gather, memoize_tag, print, print_when, random_float, random_int, random_uint, require, scatter
 from .lang.expr import Expr
+from .lang.extern import ExternFunctionHandle, extern
 from .lang.float_math import (
     acos,
     acosh,
@@ -99,7 +100,6 @@ from .lang.float_math import (
     tanh,
     trunc,
 )
-from .lang.extern import ExternFunctionHandle, extern
 from .lang.func import Func, FuncRef, FuncTupleElementRef, evaluate, evaluate_may_gpu, funcs, lambda_func
 from .lang.loop_level import LoopLevel
 from .lang.ops import (

@@ -9,7 +9,13 @@ from ..ir import nodes as n
 from ..ir.types import Type
 
 _KEYWORDS = frozenset(
-    ["auto", "bool", "break", "case", "char", "class", "const", "continue", "default", "delete", "do", "double", "else", "enum", "extern", "false", "float", "for", "goto", "if", "inline", "int", "long", "namespace", "new", "operator", "private", "protected", "public", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "throw", "true", "try", "typedef", "union", "unsigned", "using", "virtual", "void", "volatile", "while", "and", "or", "not", "xor", "main", "asm", "typename"])
+    [
+        "auto", "bool", "break", "case", "char", "class", "const", "continue", "default", "delete", "do", "double", "else", "enum",
+        "extern", "false", "float", "for", "goto", "if", "inline", "int", "long", "namespace", "new", "operator", "private", "protected",
+        "public", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this",
+        "throw", "true", "try", "typedef", "union", "unsigned", "using", "virtual", "void", "volatile", "while", "and", "or", "not",
+        "xor", "main", "asm", "typename"
+    ])
 
 
 def c_identifier(name: str) -> str:

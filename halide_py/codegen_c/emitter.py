@@ -268,6 +268,9 @@ class Emitter:
         if e.type.is_bool():
             out = []
             for first, size in _chunks(count, self.machine.native_lanes(32)):
+                if size == 1:
+                    out.append(self.atom(e, start + first, 1))
+                    continue
                 m = self.named(self.vector_type("i32", size), self.mask(e, start + first, size, 32))
                 out += [f"{m}[{i}]" for i in range(size)]
             return out

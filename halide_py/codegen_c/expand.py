@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.intrinsics import intrinsic
-from ..ir.types import BOOL, Float, Type, TypeCode
+from ..ir.types import BOOL, Float, Type, TypeCode, UInt
 
 Rule = Callable[[n.Call], n.Expr]
 
@@ -127,29 +127,60 @@ def _shift(left: bool, rounding: bool) -> Rule:
 
 
 def _lerp(e: n.Call) -> n.Expr:
+    """zero + (one - zero) * weight, exact: integers weigh by integers of their own width, rounded to nearest at the end."""
     zero, one, w = e.args
     t = zero.type
     if t.is_float():
-        weight = w if w.type.is_float() else n.Mul(b.cast(t, w), b.const(t, 1.0 / float(w.type.max_value())))
+        weight = w if w.type.is_float() else n.Div(n.Cast(t, w), b.const(t, float(w.type.max_value())))
         return n.Add(n.Mul(zero, n.Sub(b.const(t, 1.0), weight)), n.Mul(one, weight))
-    if w.type.is_float():
-        f = Float(64 if t.bits() == 32 else 32, t.lanes())
-        x, y, weight = b.cast(f, zero), b.cast(f, one), n.Cast(f, w)
-        mixed = n.Add(n.Mul(x, n.Sub(b.const(f, 1.0), weight)), n.Mul(y, weight))
-        return n.Cast(t, n.Call(f, "round", (mixed,), n.CallType.PureExtern))
-    # Exact: (zero * (max - w) + one * w + max / 2) / max, in integers wide enough for all of it; the signed range is moved to start at 0.
-    bits = max(t.bits(), w.type.bits())
-    u = b.const(_unsigned(t).with_bits(min(2 * bits, 64)), 0).type
-    bias = int(t.min_value())
-    top = int(w.type.max_value())
-    x, y, weight = (b.cast(u, v) for v in (zero, one, w))
-    if bias:
-        x, y = n.Add(x, b.const(u, -bias)), n.Add(y, b.const(u, -bias))
-        mask = b.const(u, (1 << t.bits()) - 1)
-        x, y = _bit("bitwise_and", x, mask), _bit("bitwise_and", y, mask)
-    total = n.Add(n.Add(n.Mul(x, n.Sub(b.const(u, top), weight)), n.Mul(y, weight)), b.const(u, top // 2))
-    mixed = n.Div(total, b.const(u, top))
+    if t.is_bool():
+        full = 1.0 if w.type.is_float() else float(w.type.max_value())
+        return n.Select(n.GE(w, b.const(w.type, full)), one, zero)
+    weight = _integer_weight(w, _unsigned(t))
+    u, wide = _unsigned(t), _unsigned(t).with_bits(2 * t.bits())
+    top, bias = int(u.max_value()), int(t.min_value())
+
+    def unbiased(x: n.Expr) -> n.Expr:
+        return b.cast(wide, n.Add(b.cast(u, x), b.const(u, -bias)) if bias else b.cast(u, x))
+
+    weight = b.cast(wide, weight)
+    total = n.Add(n.Mul(unbiased(zero), n.Sub(b.const(wide, top), weight)), n.Mul(unbiased(one), weight))
+    mixed = b.cast(u, n.Div(n.Add(total, b.const(wide, top // 2)), b.const(wide, top)))
     return b.cast(t, n.Add(mixed, b.const(u, bias)) if bias else mixed)
+
+
+def _integer_weight(w: n.Expr, u: Type) -> n.Expr:
+    """A weight in 0 .. 1 (float, or unsigned with its maximum standing for 1) scaled to the range of `u`."""
+    top = int(u.max_value())
+    if w.type.is_float():
+        f = Float(64 if u.bits() >= 32 else 32, u.lanes())
+        scaled = n.Cast(f, w) if w.type is not f else w
+        return n.Cast(u, n.Mul(scaled, b.const(f, float(top))))
+    mine = int(w.type.max_value())
+    if mine == top:
+        return b.cast(u, w)
+    if mine < top and top % mine == 0:
+        return n.Mul(b.cast(u, w), b.const(u, top // mine))
+    return b.cast(u, n.Div(w, b.const(w.type, mine // top)))
+
+
+def _random(e: n.Call) -> n.Expr:
+    """The permutation polynomial hash: one round a term, then the better high bits mixed into the low ones."""
+    u = UInt(32, e.type.lanes())
+
+    def c(value: int) -> n.Expr:
+        return b.const(u, value)
+
+    h: n.Expr = c(0)
+    for k, term in enumerate(e.args):
+        term = b.cast(u, term) if term.type.lanes() == u.lanes() else n.Broadcast(b.cast(UInt(32), term), u.lanes())
+        x = n.Add(h, term) if k else term
+        h = n.Add(n.Mul(n.Add(n.Mul(c(1040796640), x), c(1121052041)), x), c(576942909))
+    h = _bit("bitwise_xor", h, _bit("shift_right", h, c(16)))
+    if not e.type.is_float():
+        return b.cast(e.type, h)
+    unit = _bit("bitwise_or", _bit("shift_right", h, c(9)), c(127 << 23))
+    return n.Sub(n.Reinterpret(e.type, unit), b.const(e.type, 1.0))
 
 
 def _mul_shift_right(rounding: bool) -> Rule:
@@ -203,6 +234,6 @@ RULES: dict[str, Rule] = {
     "halving_add": _halving_add, "halving_sub": _halving_sub, "rounding_halving_add": _rounding_halving_add,
     "saturating_add": _saturating_add, "saturating_sub": _saturating_sub, "saturating_cast": _saturating_cast,
     "mul_shift_right": _mul_shift_right(False), "rounding_mul_shift_right": _mul_shift_right(True),
-    "absd": _absd, "mux": _mux, "concat_bits": _concat_bits, "extract_bits": _extract_bits, "lerp": _lerp,
+    "random": _random, "absd": _absd, "mux": _mux, "concat_bits": _concat_bits, "extract_bits": _extract_bits, "lerp": _lerp,
 }
 IDENTITIES = frozenset({"likely", "likely_if_innermost", "unsafe_promise_clamped", "strict_float", "memoize_tag"})

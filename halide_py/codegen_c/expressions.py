@@ -344,8 +344,8 @@ def ramp(em: Emitter, e: n.Ramp, start: int, count: int) -> str:
         scaled = steps if stride is not None else f"{v.scalar_operand(em, e.stride)} * {steps}"
         return scaled if b.is_zero(e.base) and stride is not None else f"({v.scalar_operand(em, e.base)} + {scaled})"
     if start % inner + count <= inner:
-        at, k = start % inner, v.const_operand(e, start // inner)
-        return f"({em.emit(e.base, at, count)} + {em.emit(e.stride, at, count)} * {k})"
+        at, step = start % inner, v.const_operand(e, start // inner)
+        return f"({em.emit(e.base, at, count)} + {em.emit(e.stride, at, count)} * {step})"
     return em.from_lanes(t, count, [ramp(em, e, start + i, 1) for i in range(count)])
 
 

@@ -336,7 +336,7 @@ def stored_value(em: Emitter, e: n.Expr, start: int, count: int) -> str:
 
 def _store_slice(em: Emitter, s: n.Store, p: str, start: int, count: int) -> list[str]:
     """The writes of one slice, its value computed."""
-    t, kind = s.value.type, memory_kind(s.value.type)
+    kind = memory_kind(s.value.type)
     value = stored_value(em, s.value, start, count)
     line, whole = line_of(s.index, start, count), b.is_true(s.predicate)
     if whole and count > 1 and line is not None and line.stride == 1:

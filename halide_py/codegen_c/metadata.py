@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.module import LoweredArgument, LoweredFunction
+from ..ir.parameter import Parameter
 from ..ir.types import Type
 from .ctypes_of import constant
 
@@ -50,9 +51,9 @@ def metadata(f: LoweredFunction, target: str) -> str:
     rows = []
     for i, a in enumerate(f.args):
         base, p = f"{f.name}_argument_{i}", a.param
-        parts = [(w, None if p is None or a.is_buffer() else e) for w, e in (
-            ("default", p and (p.default if p.default is not None or p.value is None else b.const(a.type, p.value))), ("min", p and p.minimum),
-            ("max", p and p.maximum), ("estimate", p and p.estimate))]
+        scalar = p if p is not None and not a.is_buffer() else Parameter(a.name, a.type, False)
+        default = scalar.default if scalar.default is not None or scalar.value is None else b.const(a.type, scalar.value)
+        parts = (("default", default), ("min", scalar.minimum), ("max", scalar.maximum), ("estimate", scalar.estimate))
         values = [_scalar(f"{base}_{what}", a.type, e, out) for what, e in parts]
         estimates = _estimates(base, a, out)
         code = f"{{(halide_type_code_t){int(a.type.code())}, {a.type.bits()}, 1}}"

@@ -153,11 +153,11 @@ class Type:
 
     def min(self) -> Any:
         """Smallest value as a `lang.Expr`; -inf for floats."""
-        return self.to_expr(self, self.min_value())
+        return type(self).to_expr(self, self.min_value())
 
     def max(self) -> Any:
         """Largest value as a `lang.Expr`; inf for floats."""
-        return self.to_expr(self, self.max_value())
+        return type(self).to_expr(self, self.max_value())
 
     def largest_finite(self) -> int | float:
         """Largest value that is not infinite."""

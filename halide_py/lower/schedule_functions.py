@@ -7,6 +7,7 @@ at its store level; region bounds are still the free symbols `f.s0.x.min`, `.max
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -99,12 +100,15 @@ def legal_levels(s: n.Stmt, name: str) -> list[n.For]:
     return common or []
 
 
+_LOOP = re.compile(r"(?P<func>.*?)\.s(?P<stage>\d+)\.(?P<var>.*)")
+
+
 def describe(loop: str) -> str:
-    """A loop name as users say it: `f, x` (with the update if it is one)."""
-    func, _, rest = loop.rpartition(".s")
-    stage, _, v = rest.partition(".")
-    update = "" if stage == "0" else f" of update {int(stage) - 1}"
-    return f"({func}, {v}){update}"
+    """A loop name as users say it: `(f, x)` (with the update if it is one)."""
+    parts = _LOOP.fullmatch(loop)
+    assert parts is not None, loop
+    update = "" if parts["stage"] == "0" else f" of update {int(parts['stage']) - 1}"
+    return f"({parts['func']}, {parts['var']}){update}"
 
 
 def _position(f: Function, level: LoopLevel, directive: str, loops: list[n.For], advice: str) -> int:

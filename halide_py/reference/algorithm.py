@@ -358,7 +358,7 @@ _E = Evaluator
 _HANDLERS: dict[type[n.Expr], Any] = {
     n.IntImm: _E._constant, n.UIntImm: _E._constant, n.FloatImm: _E._constant, n.StringImm: _E._constant,
     n.Variable: _E._variable, n.Cast: _E._cast, n.Reinterpret: _E._reinterpret, n.Not: _E._not, n.Select: _E._select,
-    n.Let: _E._let, n.Call: _E._call, **{kind: _E._binary for kind in scalar.BINARY},
+    n.Let: _E._let, n.Call: _E._call, **dict.fromkeys(scalar.BINARY, _E._binary),
 }
 
 

@@ -403,7 +403,7 @@ _EXPRS: dict[type[n.Expr], Callable[[Interpreter, Any], Thunk]] = {
     n.IntImm: _I._constant, n.UIntImm: _I._constant, n.FloatImm: _I._constant, n.StringImm: _I._constant,
     n.Cast: _I._cast, n.Reinterpret: _I._reinterpret, n.Variable: _I._variable, n.Not: _I._not, n.Select: _I._select,
     n.Load: _I._load, n.Ramp: _I._ramp, n.Broadcast: _I._broadcast, n.Call: _I._call, n.Let: _I._let,
-    n.Shuffle: _I._shuffle, n.VectorReduce: _I._vector_reduce, **{kind: _I._binary for kind in scalar.BINARY},
+    n.Shuffle: _I._shuffle, n.VectorReduce: _I._vector_reduce, **dict.fromkeys(scalar.BINARY, _I._binary),
 }
 _STMTS: dict[type[n.Stmt], Callable[[Interpreter, Any], Action]] = {
     n.LetStmt: _I._let_stmt, n.Assert: _I._assert, n.Produce: _I._produce, n.For: _I._for, n.Store: _I._store,
