@@ -79,7 +79,7 @@ def allocate(t: Type, sizes: Sequence[int], order: Sequence[int] | None = None) 
         raise ValueError(f"a buffer of {extents} elements cannot be allocated")
     axes = storage[::-1]
     view: Array = np.zeros([extents[d] for d in axes], dtype_of(t)).transpose([axes.index(d) for d in range(len(extents))])
-    return view  # type: ignore[no-any-return]
+    return view
 
 
 def allocate_shape(t: Type, shape: Shape) -> Array:
@@ -91,7 +91,7 @@ def allocate_shape(t: Type, shape: Shape) -> Array:
         dense *= extent
     else:
         packed: Array = np.empty([extent for _, extent, _ in reversed(shape)], dtype_of(t)).T
-        return packed  # type: ignore[no-any-return]
+        return packed
     reach = [(max(extent, 1) - 1) * stride for _, extent, stride in shape]
     first = -sum(r for r in reach if r < 0)
     memory = np.empty(first + sum(r for r in reach if r > 0) + 1, dtype_of(t))
