@@ -54,8 +54,11 @@ def _narrow(em: Emitter, value: n.Expr, start: int, count: int, source: str, tar
     width = em.native(value.type)
     parts = [em.emit(value, start + k, width) for k in range(0, count, width)]
     if source[0] == "f":
-        whole = "i32" if source == "f32" or target != "i64" else "i64"
+        whole = "i64" if target == "u32" and source == "f64" else "i32"
         parts = [v.convert(em, p, source, whole, width) for p in parts]
+        if source == "f64" and whole == "i32":  # half registers
+            parts = [v.join(em, parts[k:k + 2], width) for k in range(0, len(parts), 2)]
+            width *= 2
         source = whole
     if saturate:
         packed = _pack(em, parts, source, target, width)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from ..ir.module import LoweredModule
-from .module import signature
+from ..ir.module import LoweredArgument, LoweredModule
+from .module import parameter
 
-_ABI = """#if !defined(HALIDE_HALIDERUNTIME_H) && !defined(HL_RUNTIME_H) && !defined(HL_BUFFER_T_DEFINED)
+_ABI = """#if !defined(HALIDE_HALIDERUNTIME_H) && defined(__has_include)
+#if __has_include("HalideRuntime.h")
+#include "HalideRuntime.h" /* the same structs */
+#endif
+#endif
+#if !defined(HALIDE_HALIDERUNTIME_H) && !defined(HL_BUFFER_T_DEFINED)
 #define HL_BUFFER_T_DEFINED
+struct halide_device_interface_t;
 struct halide_type_t {
     uint8_t code; /* 0 int, 1 uint, 2 float, 3 handle, 4 bfloat */
     uint8_t bits;
@@ -18,7 +24,7 @@ struct halide_dimension_t {
 };
 struct halide_buffer_t {
     uint64_t device;
-    const void *device_interface;
+    const struct halide_device_interface_t *device_interface;
     uint8_t *host; /* the element at the min coordinates; null: the call only writes the shape it needs */
     uint64_t flags;
     struct halide_type_t type;
@@ -30,12 +36,19 @@ struct halide_buffer_t {
 """
 
 
+def _parameter(a: LoweredArgument) -> str:
+    return parameter(a).replace("HL_BOOL", "bool")
+
+
 def header(module: LoweredModule) -> str:
-    """The text of `NAME.h`: the buffer struct and the functions of the module, each 0 on success."""
+    """The text of `NAME.h`, C11 and C++17: the buffer struct and the functions of the module, each 0 on success."""
     guard = f"HL_PIPELINE_{module.name.upper()}_H"
     lines = [f"/* {module.name}: made by halide_py. Each function gives 0, or an error code; hl_last_error() then has the message. */",
-             f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>", "", "#ifdef __cplusplus", 'extern "C" {', "#endif", "", _ABI]
+             f"#ifndef {guard}", f"#define {guard}", "", "#include <stdbool.h>", "#include <stdint.h>", "", _ABI,
+             "struct halide_filter_metadata_t;", "", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     for f in module.functions:
-        lines += [f"{signature(f)};", f"int {f.name}_argv(void **args);"]
+        arguments = ", ".join(_parameter(a) for a in f.args) or "void"
+        lines += [f"int {f.name}({arguments});", f"int {f.name}_argv(void **args); /* buffers, and pointers to scalars */",
+                  f"const struct halide_filter_metadata_t *{f.name}_metadata(void);", ""]
     lines += ["const char *hl_last_error(void);", "", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""]
     return "\n".join(lines)

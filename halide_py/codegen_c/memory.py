@@ -264,21 +264,24 @@ def _load_predicated(em: Emitter, e: n.Load, kind: str, p: str, start: int, coun
     line = line_of(e.index, start, count)
     builtin = _masked_builtin(em, "load", kind, count)
     if builtin and line is not None and line.stride == 1:
-        vector, mask = em.vector_type(kind, count), em.mask(e.predicate, start, count, int(kind[1:]))
-        if kind[0] == "f":
-            return f"__builtin_ia32_{builtin}((const {vector} *)({address(em, p, line.base, line.offset)}), {mask})"
-        t = f"i{kind[1:]}x{count}"
-        em.vector_type("i" + kind[1:], count)
-        return f"({vector})__builtin_ia32_{builtin}((const {_builtin_vector(t)} *)({address(em, p, line.base, line.offset)}), ({_builtin_vector(t)}){mask})"
+        vector, like = em.vector_type(kind, count), em.vector_type(_masked_like(kind), count)
+        text = f"__builtin_ia32_{builtin}((const {like} *)({address(em, p, line.base, line.offset)}), {_builtin_mask(em, e.predicate, start, count, kind)})"
+        return text if like == vector else f"(({vector}){text})"
     zero = "0"
     conditions = em.lanes(e.predicate, start, count)
     lanes = [f"({c} ? {x} : {zero})" for c, x in zip(conditions, elements(em, p, e.index, start, count))]
     return em.from_lanes_raw(kind, count, lanes)
 
 
-def _builtin_vector(t: str) -> str:
-    """64 bit integer builtins are declared with `long long`."""
-    return t
+def _masked_like(kind: str) -> str:
+    """The element type the masked builtins are declared with."""
+    return kind if kind[0] == "f" else f"i{kind[1:]}"
+
+
+def _builtin_mask(em: Emitter, predicate: n.Expr, start: int, count: int, kind: str) -> str:
+    """A mask as the builtins take it: 64 bit ones are of `long long`."""
+    mask = em.mask(predicate, start, count, int(kind[1:]))
+    return f"({em.vector_type('q64', count)}){mask}" if kind[1:] == "64" else mask
 
 
 def _masked_builtin(em: Emitter, what: str, kind: str, count: int) -> str:
@@ -346,10 +349,9 @@ def _store_slice(em: Emitter, s: n.Store, p: str, start: int, count: int) -> lis
         return [_dense_store(em, p, line.base, line.offset - count + 1, kind, count, back)]
     builtin = _masked_builtin(em, "store", kind, count)
     if not whole and builtin and line is not None and line.stride == 1:
-        mask = em.mask(s.predicate, start, count, int(kind[1:]))
-        vector = em.vector_type(kind if kind[0] == "f" else "i" + kind[1:], count)
-        cast = "" if kind[0] == "f" else f"({vector})"
-        return [f"__builtin_ia32_{builtin}(({vector} *)({address(em, p, line.base, line.offset)}), {mask}, {cast}{value});"]
+        mask, like = _builtin_mask(em, s.predicate, start, count, kind), em.vector_type(_masked_like(kind), count)
+        cast = "" if like == em.vector_type(kind, count) else f"({like})"
+        return [f"__builtin_ia32_{builtin}(({like} *)({address(em, p, line.base, line.offset)}), {mask}, {cast}{value});"]
     rows = _store_rows(em, s, p, start, count, value, kind) if whole else None
     if rows is not None:
         return rows

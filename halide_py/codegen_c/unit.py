@@ -10,7 +10,7 @@ from .ctypes_of import c_identifier
 from .machine import Machine
 
 _ELEMENT = {"i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t", "u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t",
-            "f32": "float", "f64": "double", "c8": "char"}
+            "f32": "float", "f64": "double", "c8": "char", "q64": "long long"}
 _INLINE = "static inline __attribute__((always_inline))"
 
 

@@ -91,7 +91,7 @@ def _next(source: str, target: str) -> str:
     if source[0] == "f":
         if target[0] == "f" or t >= s:
             return target
-        return f"i{s}" if s == 32 or t == 32 else "i64"
+        return "i64" if target == "u32" and s == 64 else "i32"
     if target[0] == "f":
         if s < 32:
             return f"{source[0]}{s * 2}" if s * 2 < 32 else "i32"

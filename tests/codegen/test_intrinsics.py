@@ -53,7 +53,8 @@ def compare(request: pytest.FixtureRequest) -> Iterator[None]:
     """Compiles the expressions a test noted, all in one unit, and compares."""
     CASES.clear()
     yield
-    vector_bytes = request.getfixturevalue("vector_bytes") if "vector_bytes" in request.fixturenames else 32
+    parameters = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    vector_bytes = parameters.get("vector_bytes", 32)
     functions = []
     for k, c in enumerate(CASES):
         functions += function(f"f{k}", store("out", c.e, 0), c.types, {"out": c.e.type.element_of()}).functions
