@@ -77,6 +77,12 @@ def _argv(f: LoweredFunction) -> str:
     return f"HL_EXPORT int {f.name}_argv(void **args) {{\n    (void)args;\n    return {f.name}_body({', '.join(values)});\n}}\n"
 
 
+def exports(f: LoweredFunction) -> str:
+    """The functions that callers see, `NAME` and `NAME_argv`; both call `NAME_body`."""
+    passed = ", ".join(argument_name(a) for a in f.args)
+    return f"HL_EXPORT {signature(f)} {{\n    return {f.name}_body({passed});\n}}\n\n" + _argv(f)
+
+
 def _function(f: LoweredFunction, unit: Unit) -> str:
     context = "__user_context" if any(a.name == "__user_context" for a in f.args) else "HL_NULL"
     em = Emitter(unit, count_uses(f.body), context)
@@ -90,9 +96,8 @@ def _function(f: LoweredFunction, unit: Unit) -> str:
     _unbound_pointers(em, f)
     statements.body(em, f.body)
     parameters = ", ".join(parameter(a) for a in f.args) or "void"
-    passed = ", ".join(argument_name(a) for a in f.args)
     return "\n".join([f"/* pipeline {f.display_name or f.name} */", f"static __attribute__((noinline)) int {f.name}_body({parameters}) {{", *em.lines, "    return 0;", "}", "",
-                      f"HL_EXPORT {signature(f)} {{\n    return {f.name}_body({passed});\n}}\n", _argv(f)])
+                      exports(f)])
 
 
 def _unbound_pointers(em: Emitter, f: LoweredFunction) -> None:

@@ -78,8 +78,9 @@ class Unit:
 
     def c_text(self) -> str:
         """The C text; it includes our headers."""
-        text = generate(self.module, self.tools.machine(self.target))
-        return text + call_with_constants(self.public, self.module.functions[0], self.constants) if self.constants else text
+        described = self.target.to_string()
+        text = generate(self.module, self.tools.machine(self.target), "" if self.constants else described)
+        return text + call_with_constants(self.public, self.module.functions[0], self.constants, described) if self.constants else text
 
     def header_text(self) -> str:
         """The header for callers."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..codegen_c.module import signature
+from ..codegen_c.metadata import metadata
+from ..codegen_c.module import argument_name, exports, parameter
 from ..ir.module import LoweredArgument, LoweredFunction
 
 
@@ -29,19 +30,10 @@ def _data(i: int, c: ConstantBuffer) -> str:
             f"static struct halide_buffer_t hl_constant{i}_buffer = {{0, HL_NULL, hl_constant{i}, 0, {kind}, {len(c.shape)}, hl_constant{i}_dim, HL_NULL}};\n")
 
 
-def call_with_constants(public: LoweredFunction, inner: LoweredFunction, constants: Sequence[ConstantBuffer]) -> str:
-    """C text of the data and of `public`, which calls `inner` with what it is given and the data."""
+def call_with_constants(public: LoweredFunction, inner: LoweredFunction, constants: Sequence[ConstantBuffer], target: str) -> str:
+    """C text of the data and of `public`, which calls `inner` with what it is given and the data; its metadata name `target`."""
     number = {c.argument.name: i for i, c in enumerate(constants)}
-    names = [p.strip().split()[-1].lstrip("*") for p in signature(public).partition("(")[2].rstrip(")").split(",")] if public.args else []
-    given = iter(names)
-    values = ", ".join(f"&hl_constant{number[a.name]}_buffer" if a.name in number else next(given) for a in inner.args)
-    slots = [f"(struct halide_buffer_t *)args[{i}]" if a.is_buffer() else _scalar(public, i) for i, a in enumerate(public.args)]
-    return (f"\n{''.join(_data(i, c) for i, c in enumerate(constants))}"
-            f"HL_EXPORT {signature(public)} {{\n    return {inner.name}({values});\n}}\n"
-            f"HL_EXPORT int {public.name}_argv(void **args) {{\n    (void)args;\n    return {public.name}({', '.join(slots)});\n}}\n")
-
-
-def _scalar(f: LoweredFunction, i: int) -> str:
-    """Argument `i`, read through its pointer, in the C type its parameter has."""
-    parameter = signature(f).partition("(")[2].rstrip(")").split(",")[i].strip()
-    return f"*(const {parameter.rpartition(' ')[0]} *)args[{i}]"
+    values = ", ".join(f"&hl_constant{number[a.name]}_buffer" if a.name in number else argument_name(a) for a in inner.args)
+    parameters = ", ".join(parameter(a) for a in public.args) or "void"
+    return "\n".join(["", *(_data(i, c) for i, c in enumerate(constants)),
+                      f"static int {public.name}_body({parameters}) {{\n    return {inner.name}({values});\n}}\n", exports(public), metadata(public, target), ""])
