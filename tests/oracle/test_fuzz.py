@@ -38,6 +38,7 @@ def check(script: Script, run: object) -> None:
     compare(got, want, script)
 
 
+@pytest.mark.slow  # unscheduled reductions of reductions are computed again at each use, which an interpreter feels
 @examples(12, 300)
 @given(pipelines(scheduled=False))
 def test_unscheduled_loop_ir(script: Script) -> None:
