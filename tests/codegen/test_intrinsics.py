@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from c_run import build, call, function, load, machine, ramp, store, var
 
+from halide_py.codegen_c import generate
 from halide_py.ir import build as b
 from halide_py.ir import nodes as n
-from halide_py.codegen_c import generate
 from halide_py.ir.intrinsics import intrinsic, math_call
 from halide_py.ir.module import LoweredModule
 from halide_py.ir.printer import to_text

@@ -19,7 +19,7 @@ F32, U8, U16 = Float(32), UInt(8), UInt(16)
 
 
 def text_of(module: LoweredModule, vector_bytes: int = 32) -> str:
-    return generate(module, machine(vector_bytes, frozenset("sse2 ssse3 sse4_1 avx avx2 fma".split())))
+    return generate(module, machine(vector_bytes, frozenset(["sse2", "ssse3", "sse4_1", "avx", "avx2", "fma"])))
 
 
 def numbers(t: Type, count: int) -> np.ndarray:
