@@ -6,6 +6,7 @@ from ..ir import nodes as n
 from ..ir.intrinsics import ExternFunction
 from ..ir.types import Type
 from . import expressions
+from . import vectors as v
 from .ctypes_of import is_half, memory_type, short_type, value_bits, value_type
 from .emitter import Emitter
 
@@ -14,7 +15,7 @@ _ELEMENTWISE = {"round": "roundeven", "floor": "floor", "ceil": "ceil", "trunc":
 _REGISTERS = {("f32", 4): "ps", ("f32", 8): "ps256", ("f64", 2): "pd", ("f64", 4): "pd256"}
 _SPELLING = {"fast_exp": "exp", "fast_log": "log", "fast_pow": "pow", "fast_sin": "sin", "fast_cos": "cos"}
 # Functions with a vector form of our own in hl_math.h, which scalars use too: a schedule never changes a result.
-OWN_MATH: frozenset[tuple[str, int]] = frozenset()
+OWN_MATH = frozenset({("exp", 32), ("log", 32), ("sin", 32), ("cos", 32), ("tanh", 32), ("pow", 32)})
 
 
 def call(em: Emitter, e: n.Call, row: ExternFunction, start: int, count: int) -> str:
@@ -137,18 +138,36 @@ def _register_form(em: Emitter, e: n.Call, name: str, start: int, count: int) ->
 
 def _own(em: Emitter, e: n.Call, name: str, start: int, count: int) -> str:
     """A function of hl_math.h, made for the vector type; a scalar is a vector of one lane."""
-    f, i = em.vector_type("f32", count), em.vector_type("i32", count)
-    em.vector_type("u32", count)
-    function = f"hl_{name}_{f}"
-    em.unit.math[f"HL_MATH_{name.upper()}({function}, {f}, {i})"] = None
+    t = e.type
     if count > 1:
-        text = f"{function}({', '.join(_vector_args(em, e, start, count))})"
-        return expressions.round_half(em, e.type, count, text) if is_half(e.type) else text
+        text = _own_vector(em, name, _vector_args(em, e, start, count), count)
+        return expressions.round_half(em, t, count, text) if is_half(t) else text
+    function, f = _own_function(em, name, 1), em.vector_type("f32", 1)
     args = [em.emit(a, start if a.type.is_vector() else 0, 1) for a in e.args]
     names = [f"a{k}" for k in range(len(args))]
-    parameters = ", ".join(f"float {a}" for a in names)
-    values = ", ".join(f"v{k}" for k in range(len(args)))
-    body = " ".join([*(f"{f} v{k} = {{{a}}};" for k, a in enumerate(names)), f"return {function}({values})[0];"])
-    em.unit.vector_helper(f"hl_{name}_f32", "float", parameters, body)
+    body = " ".join([*(f"const {f} v{k} = {{{a}}};" for k, a in enumerate(names)), f"return {function}({', '.join(f'v{k}' for k in range(len(args)))})[0];"])
+    em.unit.vector_helper(f"hl_{name}_f32", "float", ", ".join(f"float {a}" for a in names), body)
     text = f"hl_{name}_f32({', '.join(args)})"
-    return expressions.round_half(em, e.type, 1, text) if is_half(e.type) else text
+    return expressions.round_half(em, t, 1, text) if is_half(t) else text
+
+
+def _own_vector(em: Emitter, name: str, args: list[str], count: int) -> str:
+    """pow computes in doubles, of which half as many fit a register."""
+    width = em.machine.native_lanes(64)
+    if name != "pow" or count <= width:
+        return f"{_own_function(em, name, count)}({', '.join(args)})"
+    named = [em.named(em.vector_type("f32", count), a) for a in args]
+    parts = []
+    for k in range(0, count, width):
+        parts.append(_own_vector(em, name, [em.name(em.vector_type("f32", width), v.shuffle(a, a, range(k, k + width))) for a in named], width))
+    return v.join(em, parts, width)
+
+
+def _own_function(em: Emitter, name: str, count: int) -> str:
+    """The function of a vector type, defined by a macro."""
+    types = [em.vector_type("f32", count), em.vector_type("i32", count)]
+    if name == "pow":
+        types += [em.vector_type("f64", count), em.vector_type("i64", count)]
+    function = f"hl_{name}_{types[0]}"
+    em.unit.math[f"HL_MATH_{name.upper()}({function}, {', '.join(types)})"] = None
+    return function
