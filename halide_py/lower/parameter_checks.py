@@ -1,4 +1,4 @@
-"""Parameter checks: ranges of scalar parameters and the pipeline's own requirements, asserted before anything runs.
+"""Parameter checks: ranges of scalar parameters, split factors known at run time, the pipeline's own requirements, asserted before anything runs.
 
 IR before: the pipeline. After: Asserts in front of it, one a declared limit and one a requirement.
 """
@@ -12,6 +12,7 @@ from ..ir import nodes as n
 from ..ir.module import LoweredArgument
 from ..ir.printer import to_text
 from ..ir.types import INT32, Float, Int, Type, UInt
+from .loop_nest import StageNest
 
 
 def _wide(t: Type) -> tuple[str, Type]:
@@ -42,7 +43,19 @@ def requirement_failed(condition: n.Expr, message: Sequence[n.Expr]) -> n.Expr:
     return n.Call(INT32, "halide_error_requirement_failed", (b.string("false"), text), n.CallType.Extern)
 
 
-def add_parameter_checks(s: n.Stmt, args: Sequence[LoweredArgument], requirements: Sequence[tuple[n.Expr, tuple[n.Expr, ...]]]) -> n.Stmt:
+def _factor_checks(nests: Sequence[StageNest]) -> Iterator[n.Stmt]:
+    """Split factors that are known only at run time must be positive."""
+    for nest in nests:
+        for split in nest.definition.schedule.splits:
+            if split.factor is None or b.as_int(split.factor) is not None:
+                continue
+            names = (nest.function.name, split.old, split.outer, split.inner, to_text(split.factor))
+            error = n.Call(INT32, "halide_error_split_factor_not_positive", (*map(b.string, names), split.factor), n.CallType.Extern)
+            yield n.Assert(n.LT(b.i32(0), split.factor), error)
+
+
+def add_parameter_checks(s: n.Stmt, args: Sequence[LoweredArgument], requirements: Sequence[tuple[n.Expr, tuple[n.Expr, ...]]],
+                         nests: Sequence[StageNest]) -> n.Stmt:
     """`s` behind the checks."""
-    checks = [*_range_checks(args), *(n.Assert(c, requirement_failed(c, m)) for c, m in requirements)]
+    checks = [*_range_checks(args), *_factor_checks(nests), *(n.Assert(c, requirement_failed(c, m)) for c, m in requirements)]
     return b.block([*checks, s]) if checks else s

@@ -100,7 +100,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("tracing", lambda s, c: tracing.inject_tracing(s, c.env, c.output_names, c.args)),
     Pass("tuples", lambda s, c: tuples.split_tuples(s, c.env)),
     Pass("storage_flattening", lambda s, c: storage_flattening.storage_flattening(s, c.env, c.args), (n.Realize, n.Provide)),
-    Pass("parameter_checks", lambda s, c: parameter_checks.add_parameter_checks(s, c.args, c.requirements)),
+    Pass("parameter_checks", lambda s, c: parameter_checks.add_parameter_checks(s, c.args, c.requirements, c.nests.stages)),
     Pass("unpack_buffers", lambda s, c: unpack_buffers.unpack_buffers(s, c.args)),
     # Flat indices become linear forms, which is what makes ramps dense below.
     Pass("simplify_flat", lambda s, c: simplify(s)),

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from halide_py.codegen_c import Machine, generate
+from halide_py.driver.abi import SHARED_RUNTIME
 from halide_py.ir import build as b
 from halide_py.ir import nodes as n
 from halide_py.ir.module import ArgumentKind, LoweredArgument, LoweredFunction, LoweredModule
@@ -48,12 +49,8 @@ def machine(vector_bytes: int = 32, features: frozenset[str] | None = None) -> M
 
 @functools.cache
 def runtime() -> ctypes.CDLL:
-    """The runtime library, built once per process from the checkout."""
-    folder = tempfile.mkdtemp(prefix="halide_py_codegen_")
-    library = os.path.join(folder, "runtime.so")
-    sources = [str(p) for p in sorted((ROOT / "runtime").glob("*.c"))]
-    subprocess.run(["gcc", "-O1", "-fPIC", "-shared", "-pthread", "-w", "-o", library, *sources, "-lm", "-lpthread"], check=True)
-    return ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
+    """The installed runtime library: the very copy that pipelines of this process use, so that there is one last error and one print hook."""
+    return ctypes.CDLL(SHARED_RUNTIME, mode=ctypes.RTLD_GLOBAL)
 
 
 def build(text: str, flags: Sequence[str] = FLAGS, language: str = "c++") -> ctypes.CDLL:

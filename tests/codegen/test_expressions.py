@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 from c_run import CHECKS, FLAGS, function, load, run, store
-from random_exprs import FLOATS, HALVES, INTS, Maker
+from random_c_exprs import FLOATS, HALVES, INTS, Maker
 
 from halide_py.ir import build as b
 from halide_py.ir import nodes as n
