@@ -80,8 +80,8 @@ def _slide(f: Function, dims: list[str], op: n.For, lets: _Lets, monotone_guards
     if not monotone_guards:
         return {}
     moving: list[tuple[str, n.Expr, n.Expr]] = []
-    for v in f.args:
-        p = f"{f.name}.s0.{v}"
+    for v in f.args:  # as asked of the last stage: regions of earlier ones may follow from what later ones overshoot
+        p = f"{f.name}.s{len(f.updates)}.{v}"
         suffix = "_required" if p + ".min_required" in lets.values else ""
         if p + ".min" not in lets.values:
             return {}
