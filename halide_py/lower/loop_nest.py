@@ -283,7 +283,7 @@ class _Builder:
                     high = b.add(fused.max, b.div(b.add(by[1], b.sub(row, b.i32(1))), row))
                     self.fused_let(name, value, Fused(fused.loop, low, high))
                 self.overshoot(name.removeprefix(self.prefix), None)
-        if v in self.origin:
+        if self.origin.get(v, v) != v:  # a split may keep the name for its outer loop
             self.overshoot(self.origin[v], None)
 
     def fuse(self, s: Split) -> None:
