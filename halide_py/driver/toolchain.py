@@ -30,7 +30,8 @@ from .abi import INCLUDE_DIR
 from .cache import cache_dir, write_atomically
 
 FLAGS = ("-O2", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-w", "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables")
-_PROBE_VERSION = 3
+_UNDEFINED_ALLOWED = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ()
+_PROBE_VERSION = 4
 _F = TargetFeature
 _SKYLAKE = ("avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl")
 _CANNONLAKE = (*_SKYLAKE, "avx512ifma", "avx512vbmi")
@@ -82,7 +83,7 @@ def find_compiler() -> list[str]:
         if found:
             return [found]
     if importlib.util.find_spec("ziglang") is not None:
-        return [sys.executable, "-m", "ziglang", "c++"]
+        return [sys.executable, "-m", "ziglang", "cc"]  # not "c++": that builds a C++ library first, for minutes
     raise CompileError("No C compiler found: install gcc or clang (Debian: apt-get install gcc), or `pip install ziglang`, or set HL_CC")
 
 
@@ -104,11 +105,12 @@ def _arch_flags(target: Target) -> tuple[str, ...]:
     return ("-march=x86-64", *(f"-m{option}" for option in missing)) if target.bits == 64 else tuple(f"-m{option}" for option in missing)
 
 
-def _probe(command: list[str], arch: tuple[str, ...]) -> Toolchain:
-    macros = _run([*command, "-x", "c++", *arch, "-dM", "-E", "-"])
-    if macros.returncode != 0 and arch == ("-march=native",):
-        arch = ()
-        macros = _run([*command, "-x", "c++", "-dM", "-E", "-"])
+def _probe(command: list[str], wanted: tuple[str, ...]) -> Toolchain:
+    variants = [wanted, tuple(flag.replace("x86-64", "x86_64") for flag in wanted)]  # zig has names of its own
+    for arch in [*variants, ()] if wanted == ("-march=native",) else variants:
+        macros = _run([*command, "-x", "c++", *arch, "-dM", "-E", "-"])
+        if macros.returncode == 0:
+            break
     if macros.returncode != 0:
         reason = (macros.stderr.strip() or "no output").splitlines()[0]
         raise CompileError(f"The C compiler {' '.join(command)} does not work: {reason}")
@@ -190,7 +192,9 @@ def compile_shared(text: str, output: str, t: Toolchain, folder: str, extra: Seq
         _step([*t.linker, "-o", output, compiled], source)
         return
     checks = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-g"] if sanitizers else []
-    _step([*t.command, *FLAGS, *t.arch, *checks, "-I", INCLUDE_DIR, "-shared", "-o", output, "-x", "c++", source, "-x", "none", *extra], source)
+    alone = [] if extra or sanitizers else ["-nostdlib"]  # as above, the process has what is missing
+    _step([*t.command, *FLAGS, *t.arch, *checks, "-I", INCLUDE_DIR, "-shared", *_UNDEFINED_ALLOWED, "-o", output, "-x", "c++", source, "-x", "none",
+           *alone, *extra], source)
 
 
 def compile_object(text: str, output: str, t: Toolchain, folder: str, flags: Sequence[str] = ("-c",)) -> None:

@@ -45,7 +45,7 @@ def test_no_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> No
         tools.find_compiler()
     assert "install gcc or clang" in str(e.value) and "ziglang" in str(e.value) and "\n" not in str(e.value)
     monkeypatch.setattr(tools.importlib.util, "find_spec", lambda name: object())
-    assert tools.find_compiler() == [sys.executable, "-m", "ziglang", "c++"]
+    assert tools.find_compiler() == [sys.executable, "-m", "ziglang", "cc"]
 
 
 def test_a_program_that_is_no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
