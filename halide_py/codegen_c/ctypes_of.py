@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from ..errors import CompileError
 from ..ir import nodes as n
 from ..ir.types import Type
 
-_KEYWORDS = frozenset(
-    [
-        "auto", "bool", "break", "case", "char", "class", "const", "continue", "default", "delete", "do", "double", "else", "enum",
-        "extern", "false", "float", "for", "goto", "if", "inline", "int", "long", "namespace", "new", "operator", "private", "protected",
-        "public", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this",
-        "throw", "true", "try", "typedef", "union", "unsigned", "using", "virtual", "void", "volatile", "while", "and", "or", "not",
-        "xor", "main", "asm", "typename"
-    ])
+_TAKEN = frozenset(
+    # keywords of C and C++, the macros GNU compilers define, the types of hl_runtime.h
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl concept const constexpr continue decltype default delete do "
+    "double dynamic_cast else enum explicit export extern false float for friend goto if inline int long main mutable namespace new noexcept not not_eq "
+    "nullptr operator or or_eq private protected public register reinterpret_cast requires restrict return short signed sizeof static static_assert "
+    "static_cast struct switch template this thread_local throw true try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t "
+    "while xor xor_eq linux unix i386 int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t intptr_t uintptr_t size_t ptrdiff_t".split())
+_OURS = re.compile(r"_?hl_|_?halide_|HL_|__|_[A-Z]|[uifcq]\d+x\d+u?$")
 
 
 def c_identifier(name: str) -> str:
-    """A C identifier for an IR name."""
-    clean = re.sub(r"\W", "_", name)
-    return "_" + clean if not clean or clean[0].isdigit() or clean in _KEYWORDS else clean
+    """A C identifier for an IR name, none that means something already."""
+    clean = re.sub(r"\W", "_", name, flags=re.ASCII)
+    if not clean or clean[0].isdigit() or clean in _TAKEN:
+        return "_" + clean.lower() if clean in _TAKEN else "_" + clean
+    return "v" + clean if _OURS.match(clean) else clean
 
 
 def value_type(t: Type) -> str:
@@ -78,10 +81,15 @@ def constant(e: n.Expr) -> str:
 
 
 def _float(value: float, double: bool) -> str:
+    """The shortest decimal that gives this number."""
     suffix = "" if double else "f"
     if value != value:
-        return f"__builtin_nan{suffix}(\"\")"
-    if value in (float("inf"), float("-inf")):
-        return f"{'-' if value < 0 else ''}__builtin_inf{suffix}()" if value > 0 else f"(-__builtin_inf{suffix}())"
-    text = value.hex() + suffix if value != int(value) or abs(value) > 1e15 else repr(float(value)) + suffix
-    return f"({text})" if text.startswith("-") else text
+        return f'__builtin_nan{suffix}("")'
+    if value in (math.inf, -math.inf):
+        return f"__builtin_inf{suffix}()" if value > 0 else f"(-__builtin_inf{suffix}())"
+    text = repr(value)
+    if not double:  # within a quarter of the distance to the next float
+        text = next((t for t in (f"{value:.{digits}g}" for digits in range(1, 9)) if abs(float(t) - value) <= abs(value) * 2.0**-26), f"{value:.9g}")
+    if not any(c in text for c in ".e"):
+        text += ".0"
+    return f"({text}{suffix})" if text[0] == "-" else text + suffix

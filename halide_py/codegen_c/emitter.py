@@ -203,6 +203,8 @@ class Emitter:
         """Lanes start .. start + count - 1 of `e`; for bool vectors and count > 1 use `mask`."""
         if isinstance(e, _CONSTANTS):
             return constant(e)
+        if type(e) is n.Broadcast and e.value.type.is_scalar():
+            start = 0
         key = (e, start, count)
         found = self.memo.get(key)
         if found is not None:

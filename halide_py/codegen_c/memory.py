@@ -230,6 +230,15 @@ def _load_rows(em: Emitter, e: n.Load, start: int, count: int) -> str | None:
 def _load_strided(em: Emitter, e: n.Load, line: Line, kind: str, p: str, start: int, count: int) -> str:
     """Dense loads from the first element of the group on, the last one moved back to end with the group; then a shuffle."""
     size = int(kind[1:]) // 8
+    whole = (em.machine.vector_bytes if em.machine.has("avx512vbmi") else 16) // size
+    if count < whole and start // whole * whole + whole <= e.type.lanes():  # part of what fills a register
+        key = (e, "strided", start // whole)
+        text = em.memo.get(key)
+        if text is None:
+            text = em.name(em.vector_type(kind, whole), _load_strided(em, e, Line(line.base, line.offset - line.stride * (start % whole), line.stride), kind, p,
+                                                                      start - start % whole, whole))
+            em.remember(key, text, e)
+        return v.shuffle(text, text, range(start % whole, start % whole + count))
     if size * count > 16 and size <= 2 and not em.machine.has("avx512vbmi"):  # byte shuffles do not cross 16 bytes
         half = count // 2
         parts = [em.named(em.vector_type(kind, half), raw_load(em, e, start + k, half)) for k in (0, half)]

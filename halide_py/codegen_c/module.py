@@ -118,6 +118,11 @@ def generate(module: LoweredModule, machine: Machine, target: str = "") -> str:
     `target` string also `NAME_metadata()`, as libraries made ahead of time have it.
     """
     unit = Unit(machine)
+    for f in module.functions:
+        unit.fresh(f.name)
+        for call in nodes_of(f.body, n.Call):
+            if isinstance(call.func, ExternFunction) and not call.func.builtin:
+                unit.names[call.func.c_name] = 1
     with deep_recursion():
         entries = [_function(f, unit) for f in module.functions]
     externs = list(dict.fromkeys(_extern_text(row) for row in unit.externs.values()))
