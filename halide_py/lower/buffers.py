@@ -42,7 +42,7 @@ def offset(name: str, dimensions: int, param: Parameter | None) -> n.Expr:
     """The value of `name.offset`."""
     total = b.i32(0)
     for d in range(dimensions):
-        total = b.add(total, b.mul(field(name, "min", d, param), known_field(name, "stride", d, param)))
+        total = b.add(total, b.mul(known_field(name, "min", d, param), known_field(name, "stride", d, param)))
     return total
 
 

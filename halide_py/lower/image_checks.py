@@ -167,12 +167,12 @@ def _type_checks(buf: _Buffer) -> Iterable[n.Stmt]:
 def _region_checks(buf: _Buffer) -> Iterable[n.Stmt]:
     for d in range(buf.arg.dimensions):
         low, extent = buf.get("min", d), buf.get("extent", d)
+        yield n.Assert(n.LE(b.i32(0), extent), error("buffer_extents_negative", buf.label, b.i32(d), extent))
         if buf.box is not None:
             need_low, high = buf.derived("min", d, "required"), _last(low, extent)
             need_high = _last(need_low, buf.derived("extent", d, "required"))
             message = error("access_out_of_bounds", buf.label, b.i32(d), need_low, need_high, low, high)
             yield n.Assert(n.And(n.LE(low, need_low), n.LE(need_high, high)), message)
-        yield n.Assert(n.LE(b.i32(0), extent), error("buffer_extents_negative", buf.label, b.i32(d), extent))
 
 
 def _constraint_checks(buf: _Buffer) -> Iterable[n.Stmt]:

@@ -6,7 +6,7 @@ dimension is the smallest power of two that holds the window, and its coordinate
 A dimension folds along a loop when both ends of what one iteration touches move forward with the loop, and the window between them
 has a constant bound. Loops are tried from the outside in, past those of which each iteration produces all it reads. `fold_storage` gives the
 factor (and allows a window that moves backward); an assertion checks it where the window is not known to fit.
-Limits: one dimension a Func; not along vectorized dimensions. Source: Ragan-Kelley et al., PLDI 2013, section 4.3; behaviour of
+Limits: one dimension a loop; not along vectorized dimensions. Source: Ragan-Kelley et al., PLDI 2013, section 4.3; behaviour of
 Halide's src/StorageFolding.cpp.
 """
 
@@ -120,25 +120,29 @@ def _fold_along(loop: n.For, f: Function, d: int, asked: StorageDim | None, exte
     return None if whole is not None and whole <= factor_size else _Fold(loop, d, b.i32(factor_size))
 
 
-def _find(r: n.Realize, f: Function, values: FuncValues) -> _Fold | None:
-    """The fold of one realization. Raises CompileError when one was asked for that cannot be shown to be right."""
+def _find(r: n.Realize, f: Function, values: FuncValues) -> list[_Fold]:
+    """The folds of one realization. Raises CompileError when one was asked for that cannot be shown to be right."""
     asked = {d: _asked(f, v) for d, v in enumerate(f.args)}
-    wanted = [d for d, s in asked.items() if s is not None]
     dims = slidable_dims(f)
     vectors = _vector_dims(r.body, f)
-    candidates = wanted or [d for d, v in enumerate(f.args) if v in dims and d not in vectors]
-    if candidates:
-        for loop in _loops(r.body, f.name, values):
-            for d in reversed(candidates):
-                found = _fold_along(loop, f, d, asked[d], r.extents[d], values)
-                if found is not None:
-                    return found
-    if wanted:
-        v = f.args[wanted[0]]
-        raise CompileError(f"Func {f.name} is scheduled fold_storage({v}, ...), but its storage is not accessed in order along {v} by one serial loop "
-                           f"that it is stored outside of and computed inside of; fold_storage needs store_at() or store_root() with compute_at() "
-                           f"inside a serial loop over {v} ({f.where})")
-    return None
+    candidates = [d for d, v in enumerate(f.args) if asked[d] is not None or (v in dims and d not in vectors)]
+    found: list[_Fold] = []
+    for loop in _loops(r.body, f.name, values) if candidates else ():
+        for d in reversed(candidates):
+            fold = _fold_along(loop, f, d, asked[d], r.extents[d], values)
+            if fold is not None:
+                found.append(fold)
+                candidates.remove(d)
+                break
+        if not candidates:
+            break
+    for d in candidates:
+        if asked[d] is not None:
+            v = f.args[d]
+            raise CompileError(f"Func {f.name} is scheduled fold_storage({v}, ...), but its storage is not accessed in order along {v} by one serial loop "
+                               f"that it is stored outside of and computed inside of; fold_storage needs store_at() or store_root() with compute_at() "
+                               f"inside a serial loop over {v} ({f.where})")
+    return found
 
 
 def _folded(s: n.Stmt, name: str, fold: _Fold) -> n.Stmt:
@@ -158,7 +162,7 @@ def _folded(s: n.Stmt, name: str, fold: _Fold) -> n.Stmt:
         return new if new.name != name else n.Provide(new.name, new.values, args_of(new.args), new.predicate)
 
     def loop(op: n.For, rec: Rec) -> n.Stmt:
-        body = b.block([fold.check, rec(op.body)]) if op is fold.loop else rec(op.body)
+        body = b.block([fold.check, rec(op.body)]) if op.name == fold.loop.name else rec(op.body)
         return n.For(op.name, op.min, op.extent, op.kind, op.partition, body)
 
     return rewrite(s, {n.Call: call, n.Provide: provide, n.For: loop}, n.symbol_bit(name))
@@ -169,11 +173,10 @@ def storage_folding(stmt: n.Stmt, env: Environment, values: FuncValues) -> n.Stm
 
     def realized(r: n.Realize, rec: Rec) -> n.Stmt:
         new: n.Realize = r.map_children(rec)
-        fold = _find(new, env[new.name], values)
-        if fold is None:
-            return new
-        mins = tuple(b.i32(0) if i == fold.d else low for i, low in enumerate(new.mins))
-        extents = tuple(fold.factor if i == fold.d else e for i, e in enumerate(new.extents))
-        return n.Realize(new.name, new.types, new.memory, mins, extents, new.condition, _folded(new.body, new.name, fold))
+        mins, extents, body = list(new.mins), list(new.extents), new.body
+        for fold in reversed(_find(new, env[new.name], values)):
+            mins[fold.d], extents[fold.d] = b.i32(0), fold.factor
+            body = _folded(body, new.name, fold)
+        return new if body is new.body else n.Realize(new.name, new.types, new.memory, tuple(mins), tuple(extents), new.condition, body)
 
     return rewrite(stmt, {n.Realize: realized})
