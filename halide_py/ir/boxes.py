@@ -17,7 +17,7 @@ from .interval import Bounds, FuncValues, Interval
 from .simplify import linear, simplify
 from .simplify.calls import reads_memory
 from .simplify.logic import negation
-from .traverse import deep_recursion
+from .traverse import deep_recursion, substitute
 
 
 @dataclass
@@ -111,6 +111,7 @@ class _Walk:
         self.bounds = Bounds(scope, func_values)
         self.func_values = func_values
         self.reads, self.writes = reads, writes
+        self.lets: dict[str, n.Expr] = {}  # integer lets that vary, as expressions of loop variables: ends of one loop stay correlated
         self.seen: set[n.Expr] = set()
         self.found: dict[str, list[_Dimension]] = {}
         self.used: dict[str, list[n.Expr] | None] = {}
@@ -130,7 +131,7 @@ class _Walk:
 
     def touch(self, name: str, args: Iterable[n.Expr]) -> None:
         """Include a point of a Func or image."""
-        intervals = [self.bounds.of(a) for a in args]
+        intervals = [self.bounds.of(self.expand(a)) for a in args]
         dims = self.found.get(name)
         if dims is None:
             dims = self.found[name] = [_Dimension() for _ in intervals]
@@ -173,7 +174,7 @@ class _Walk:
         entered: list[_Branch] = []
         for i in range(0, len(e.args) - 1, 2):
             self.expr(e.args[i])
-            condition = self.bounds.simple(e.args[i])
+            condition = self.bounds.simple(self.expand(e.args[i]))
             with _Branch(self, condition, True):
                 self.expr(e.args[i + 1])
             entered.append(_Branch(self, condition, False))
@@ -187,7 +188,16 @@ class _Walk:
 
     def let(self, name: str, value: n.Expr) -> None:
         """A let: its name ranges over what its value does; the result must not mention it."""
-        self.bind(name, self.bounds.of(value))
+        value = self.expand(value)
+        interval = self.bounds.of(value)
+        self.lets.pop(name, None)
+        self.bind(name, interval)
+        if value.type.overflow_is_undefined() and value.type.is_scalar() and interval.min is not interval.max and not reads_memory(value):
+            self.lets[name] = self.bounds.simple(value)
+
+    def expand(self, e: n.Expr) -> n.Expr:
+        """`e` with the lets that vary written out: x - x.min is exact where the interval of x minus that of x.min is not."""
+        return substitute(self.lets, e)
 
     def bind(self, name: str, interval: Interval) -> None:
         """Enter the scope of a name."""
@@ -206,13 +216,15 @@ class _Walk:
             self.expr(s.min)
             self.expr(s.extent)
             b = self.bounds
-            low = b.of(s.min)
-            high = b.of(n.Sub(n.Add(s.min, s.extent), const(s.extent.type, 1)))
+            first, extent = self.expand(s.min), self.expand(s.extent)
+            low = b.of(first)
+            high = b.of(n.Sub(n.Add(first, extent), const(s.extent.type, 1)))
+            self.lets.pop(s.name, None)
             self.bind(s.name, Interval(low.min, high.max))
             self.stmt(s.body)
         elif type(s) is n.IfThenElse:
             self.expr(s.condition)
-            condition = self.bounds.simple(s.condition)
+            condition = self.bounds.simple(self.expand(s.condition))
             with _Branch(self, condition, True):
                 self.stmt(s.then_case)
             if s.else_case is not None:
@@ -230,7 +242,7 @@ class _Walk:
     def provide(self, s: n.Provide) -> None:
         """A Provide, as under a condition if it has a predicate."""
         self.expr(s.predicate)
-        with _Branch(self, self.bounds.simple(s.predicate), True):
+        with _Branch(self, self.bounds.simple(self.expand(s.predicate)), True):
             for e in (*s.values, *s.args):
                 self.expr(e)
             if self.writes:

@@ -32,6 +32,7 @@ from ..ir.printer import to_text
 from ..ir.traverse import substitute
 from ..ir.types import INT32, UInt
 from .buffers import HANDLE, buffer_handle, constraint, error, field, is_bounds_query, runtime_call
+from .uniquify import uniquify
 
 _FIELDS = ("min", "extent", "stride")
 _U32 = UInt(32)
@@ -82,7 +83,8 @@ class _Buffer:
 
 
 def _collect(stmt: n.Stmt, outputs: Sequence[Function], args: Sequence[LoweredArgument], values: Mapping[tuple[str, int], Interval]) -> list[_Buffer]:
-    boxes = boxes_touched(stmt, {}, values)
+    # Inner loop levels bind the regions of a stage again, and boxes need each name bound once.
+    boxes = boxes_touched(uniquify(stmt), {}, values)
     owner = {f.buffer_name(i): (f, i) for f in outputs for i in range(len(f.types))}
     found = []
     for a in args:
