@@ -193,7 +193,7 @@ class _Walk:
         self.lets.pop(name, None)
         self.bind(name, interval)
         if value.type.overflow_is_undefined() and value.type.is_scalar() and interval.min is not interval.max and not reads_memory(value):
-            self.lets[name] = self.bounds.simple(value)
+            self.lets[name] = value  # as it is: simplified alone it would no longer cancel against the other end
 
     def expand(self, e: n.Expr) -> n.Expr:
         """`e` with the lets that vary written out: x - x.min is exact where the interval of x minus that of x.min is not."""

@@ -25,6 +25,7 @@ from ..ir.traverse import Rec, mentions, nodes_of, rewrite
 from .bounds_inference import FuncValues
 from .buffers import error
 from .environment import Environment
+from .guards import is_likely
 from .sliding_window import monotonic, slidable_dims
 
 
@@ -63,15 +64,17 @@ def _loops(s: n.Stmt, name: str, values: FuncValues) -> Iterator[n.For]:
             if s.kind is not n.ForType.Serial or not any(p.name == name for p in nodes_of(s.body, n.Produce)):
                 return
             yield s
-            if b.as_int(s.extent) != 1 and not _starts_afresh(s.body, name, values):
+            if b.as_int(s.extent) != 1 and not _starts_afresh(s, name, values):
                 return
             s = s.body
         else:
             return
 
 
-def _starts_afresh(body: n.Stmt, name: str, values: FuncValues) -> bool:
-    """Whether an iteration produces everything it reads of the Func, so that nothing is carried over from the one before."""
+def _starts_afresh(loop: n.For, name: str, values: FuncValues) -> bool:
+    """Whether an iteration of a loop produces everything it reads of the Func, so that nothing is carried over from the one before: also in
+    the steady state of a window that slides along this loop, where only what is new is produced."""
+    body = _in_steady_state(loop)
     read, written = boxes_required(body, {}, values).get(name), boxes_provided(body, {}, values).get(name)
     if read is None or written is None:
         return read is None
@@ -79,6 +82,16 @@ def _starts_afresh(body: n.Stmt, name: str, values: FuncValues) -> bool:
         if r.min is None or r.max is None or w.min is None or w.max is None or not prove(n.And(n.LE(w.min, r.min), n.LE(r.max, w.max))):
             return False
     return True
+
+
+def _in_steady_state(loop: n.For) -> n.Stmt:
+    """The body of a loop as it runs once windows slide along it: the box of a Select is the union of both sides, which no single iteration writes."""
+
+    def select(e: n.Select, rec: Rec) -> n.Expr:
+        slides = is_likely(e.condition) and mentions(e.condition, loop.name)
+        return rec(e.true_value) if slides else e.map_children(rec)  # type: ignore[no-any-return]
+
+    return rewrite(loop.body, {n.Select: select})
 
 
 def _vector_dims(s: n.Stmt, f: Function) -> set[int]:

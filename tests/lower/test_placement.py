@@ -1,0 +1,38 @@
+"""Where a producer is computed and stored never changes what a pipeline reads: a blur on an input with not one element to spare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import halide_py as hl
+
+x, y, yo, yi = hl.Var("x"), hl.Var("y"), hl.Var("yo"), hl.Var("yi")
+Schedule = Callable[[hl.Func, hl.Func], object]
+SCHEDULES: dict[str, Schedule] = {
+    "inline": lambda rows, blur: None,
+    "root": lambda rows, blur: rows.compute_root(),
+    "at_y": lambda rows, blur: rows.compute_at(blur, y),
+    "at_x": lambda rows, blur: rows.compute_at(blur, x),
+    "slide_along_y": lambda rows, blur: rows.store_root().compute_at(blur, y),
+    "slide_along_x": lambda rows, blur: rows.store_root().compute_at(blur, x),
+    "vectors": lambda rows, blur: (rows.store_root().compute_at(blur, y).vectorize(x, 8), blur.vectorize(x, 8)),
+    "strips": lambda rows, blur: (blur.split(y, yo, yi, 4).parallel(yo), rows.store_at(blur, yo).compute_at(blur, yi)),
+    "guarded_strips": lambda rows, blur: (blur.split(y, yo, yi, 8, hl.TailStrategy.GuardWithIf), rows.compute_at(blur, yo).vectorize(x, 4)),
+}
+
+
+@pytest.mark.parametrize("size", [(64, 16), (17, 9), (31, 8)])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_reads_nothing_beyond_what_is_needed(schedule: str, size: tuple[int, int]) -> None:
+    width, height = size
+    image = np.random.default_rng(3).integers(0, 200, (height + 2, width + 2)).astype(np.uint16)
+    photo, rows, blur = hl.Buffer(image), hl.Func("rows"), hl.Func("blur")
+    rows[x, y] = (photo[x, y] + photo[x + 1, y] + photo[x + 2, y]) // 3
+    blur[x, y] = (rows[x, y] + rows[x, y + 1] + rows[x, y + 2]) // 3
+    SCHEDULES[schedule](rows, blur)
+    across = (image[:, :-2] + image[:, 1:-1] + image[:, 2:]) // np.uint16(3)
+    wanted = (across[:-2] + across[1:-1] + across[2:]) // np.uint16(3)
+    np.testing.assert_array_equal(np.array(blur.realize([width, height])), wanted)
