@@ -73,10 +73,12 @@ def choose(em: Emitter, ctype: str, mask_type: str, m: str, a: str, c: str) -> s
 
 def convert(em: Emitter, text: str, source: str, target: str, count: int) -> str:
     """A vector converted as C converts its elements: integers wrap or extend by the sign of the source, floats truncate."""
-    widened = _widen_bytes(em, text, source, target, count)
-    if widened is not None:
-        return widened
     while source != target:
+        whole = "i32" if target[0] == "f" and source[0] != "f" and int(source[1:]) < 32 else target
+        extended = _extend(em, text, source, whole, count)
+        if extended is not None:
+            text, source = extended, whole
+            continue
         step = _next(source, target)
         v = em.vector_type(step, count)
         same = source[1:] == step[1:] and "f" not in (source[0], step[0])
@@ -101,21 +103,35 @@ def _next(source: str, target: str) -> str:
     return f"{source[0]}{s * 2}" if s < t else f"{target[0]}{s // 2}"
 
 
-def _widen_bytes(em: Emitter, text: str, source: str, target: str, count: int) -> str | None:
-    """Eight bytes to 32 bits in one instruction."""
-    if count != 8 or source not in ("u8", "i8") or target[1:] != "32" or not em.machine.has("avx2") or em.machine.compiler != "gcc":
+_LETTER = {"8": "b", "16": "w", "32": "d", "64": "q"}
+
+
+def _extend(em: Emitter, text: str, source: str, target: str, count: int) -> str | None:
+    """Integers widened by one instruction (gcc makes two of the generic form, on halves of the register)."""
+    s, t = int(source[1:]), int(target[1:])
+    size = count * t // 8
+    needed = {16: "sse4_1", 32: "avx2", 64: "avx512bw"}.get(size)
+    if "f" in (source[0], target[0]) or s >= t or needed is None or not em.machine.has(needed) or em.machine.compiler != "gcc":
         return None
-    text = em.named(em.vector_type(source, 8), text)
-    i32x8, out = em.vector_type("i32", 8), em.vector_type(target, 8)
-    wide = f"__builtin_ia32_pmov{'s' if source == 'i8' else 'z'}xbd256(({em.vector_type('c8', 16)}){shuffle(text, text, [*range(8), *[-1] * 8])})"
-    if target[0] == "f":
-        return f"__builtin_convertvector(({i32x8}){wide}, {out})"
-    return f"({out}){wide}"
+    element = "c8" if s == 8 else f"i{s}"
+    lanes = max(count, 128 // s)
+    if lanes > count:
+        text = em.named(em.vector_type(source, count), text)
+        text = shuffle(text, text, [*range(count), *[-1] * (lanes - count)])
+    argument = f"({em.vector_type(element, lanes)}){text}"
+    builtin = f"__builtin_ia32_pmov{'s' if source[0] == 'i' else 'z'}x{_LETTER[source[1:]]}{_LETTER[target[1:]]}{8 * size}"
+    out, result = em.vector_type(target, count), em.vector_type(f"q{t}" if t == 64 else f"i{t}", count)
+    if size == 64:
+        return f"({out}){builtin}_mask({argument}, ({result}){{}}, ({'uint32_t' if count == 32 else 'uint16_t' if count == 16 else 'uint8_t'})-1)"
+    return f"({out}){builtin}({argument})"
 
 
 def narrow(em: Emitter, parts: list[str], source: str, target: str, count: int) -> str:
     """`parts`, registers of `count` integer lanes each, as one vector of half, quarter, ... wide integers (they wrap)."""
     bits, want = int(source[1:]), int(target[1:])
+    if em.machine.vector_bytes == 64:  # one instruction narrows a register
+        parts = [convert(em, p, source, target, count) for p in parts]
+        return join(em, parts, count)
     while len(parts) > 1:
         bits //= 2
         short = f"{target[0]}{bits}"
