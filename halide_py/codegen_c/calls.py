@@ -210,7 +210,7 @@ def _trace(em: Emitter, e: n.Call, start: int, count: int) -> str:
         element = value_type(t) if t.is_handle() else memory_type(t)
         em.line(f"{element} {what}[{lanes}] = {{{', '.join(texts)}}};")
     fields = [em.scalar(x) for x in (code, bits)] + [str(lanes)] + [em.scalar(x) for x in (kind, parent, value_index)]
-    text = f"halide_trace_helper({em.context}, {em.scalar(func)}, {what}, {where}, {', '.join(fields)}, {amount * lanes}, {em.scalar(tag)})"
+    text = f"halide_trace_helper({em.context}, {em.scalar(func)}, {what}, {where}, {', '.join(fields)}, {amount * lanes}, (const char *){em.scalar(tag)})"
     name = em.name("int32_t", text)
     em.remember((e, start, count), name, e)
     return name

@@ -7,11 +7,13 @@ from ..ir import nodes as n
 from ..ir.traverse import N, Rec, nodes_of, rewrite
 
 
-def has_effects(root: n.Node) -> bool:
-    """Whether something happens besides loads and stores (a C function with effects, a print, an error): it cannot be predicated."""
+def has_effects(root: n.Node, traces: bool = True) -> bool:
+    """Whether something happens besides loads and stores (a C function with effects, a print, an error): it cannot be predicated.
+    Unless `traces`, reports to the tracer do not count: they take vectors, but no predicate."""
     if root.mask & n.Assert.bit:
         return True
-    return any(c.call_type in (n.CallType.Extern, n.CallType.Intrinsic) for c in nodes_of(root, n.Call))
+    harmless = () if traces else ("trace", "return_second")
+    return any(c.call_type in (n.CallType.Extern, n.CallType.Intrinsic) and c.name not in harmless for c in nodes_of(root, n.Call))
 
 
 def predicate(root: N, condition: n.Expr) -> N:

@@ -7,26 +7,34 @@ traced value is bound by a let, reported, and used. Behaviour: Halide's src/Trac
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.boxes import Box, boxes_touched
 from ..ir.function import Function
 from ..ir.module import LoweredArgument
 from ..ir.traverse import Handler, Rec, nodes_of, rewrite
 from ..ir.types import INT32, Type
+from .buffers import field
 from .environment import Environment
 
 EVENTS = {"load": 0, "store": 1, "begin_realization": 2, "end_realization": 3, "produce": 4, "end_produce": 5, "consume": 6, "end_consume": 7,
           "begin_pipeline": 8, "end_pipeline": 9, "tag": 10}
 
 
-def event(kind: str, func: str, parent: n.Expr, coordinates: Sequence[n.Expr] = (), value: n.Expr | None = None, index: int = 0, tag: str = "",
+def event(kind: str, func: str, parent: n.Expr, coordinates: Sequence[n.Expr] = (), value: n.Expr | None = None, index: int = 0, tag: n.Expr | str = "",
           t: Type | None = None) -> n.Expr:
     """The intrinsic call that reports one event: trace(func, event, parent, value index, type, tag, number of coordinates, coordinates..., [value])."""
     of = value.type if value is not None else t or INT32
-    fixed = (b.string(func), b.i32(EVENTS[kind]), parent, b.i32(index), b.i32(int(of.code())), b.i32(of.bits()), b.string(tag), b.i32(len(coordinates)))
+    label = b.string(tag) if isinstance(tag, str) else tag
+    fixed = (b.string(func), b.i32(EVENTS[kind]), parent, b.i32(index), b.i32(int(of.code())), b.i32(of.bits()), label, b.i32(len(coordinates)))
     return n.Call(INT32, "trace", (*fixed, *coordinates, *(() if value is None else (value,))), n.CallType.Intrinsic)
+
+
+def is_traced(f: Function) -> bool:
+    """Whether anything of a Func is reported."""
+    return f.trace_loads or f.trace_stores or f.trace_realizations
 
 
 class _Tracer:
@@ -34,6 +42,7 @@ class _Tracer:
         self.env, self.images = env, images
         self.parent = n.Variable(INT32, "pipeline.trace_id")
         self.count = itertools.count()
+        self.regions: dict[str, Sequence[n.Expr]] = {}  # of the realizations around: min, extent, min, extent, ...
 
     def call(self, c: n.Call, rec: Rec) -> n.Expr:
         new: n.Call = c.map_children(rec)
@@ -60,11 +69,12 @@ class _Tracer:
         return n.Provide(new.name, tuple(values), new.args, new.predicate)
 
     def realize(self, r: n.Realize, rec: Rec) -> n.Stmt:
+        f = self.env[r.name]
+        box = [e for pair in zip(r.mins, r.extents) for e in pair]
+        self.regions[r.name] = box
         new: n.Realize = r.map_children(rec)
-        f = self.env[new.name]
-        if not (f.trace_realizations or f.trace_loads or f.trace_stores):
+        if not is_traced(f):
             return new
-        box = [e for pair in zip(new.mins, new.extents) for e in pair]
         body = self.scope(f, new.body, box)
         return n.Realize(new.name, new.types, new.memory, new.mins, new.extents, new.condition, body)
 
@@ -89,10 +99,10 @@ class _Tracer:
     def around(self, name: str, production: n.Stmt, rest: Sequence[n.Stmt]) -> list[n.Stmt]:
         """Produce and consume events around a production and what follows it."""
         parent = n.Variable(INT32, f"{name}.trace_id")
-        t = self.env[name].types[0]
+        t, box = self.env[name].types[0], self.regions.get(name, ())
         out = [production]
         if rest:
-            out += [n.Evaluate(event("consume", name, parent, t=t)), *rest, n.Evaluate(event("end_consume", name, parent, t=t))]
+            out += [n.Evaluate(event("consume", name, parent, box, t=t)), *rest, n.Evaluate(event("end_consume", name, parent, box, t=t))]
         return out
 
     def produce(self, p: n.Produce, rec: Rec) -> n.Stmt:
@@ -101,31 +111,49 @@ class _Tracer:
         if f is None or not f.trace_realizations:
             return new
         parent = n.Variable(INT32, f"{new.name}.trace_id")
-        begin = n.Evaluate(event("produce", new.name, parent, t=f.types[0]))
-        end = n.Evaluate(event("end_produce", new.name, parent, t=f.types[0]))
+        box = self.regions.get(new.name, ())
+        begin = n.Evaluate(event("produce", new.name, parent, box, t=f.types[0]))
+        end = n.Evaluate(event("end_produce", new.name, parent, box, t=f.types[0]))
         return n.Produce(new.name, b.block([begin, new.body, end]))
+
+
+def _shape(f: Function, box: Box | None, tracer: _Tracer) -> Iterator[n.Stmt]:
+    """The event at the start that tells a Func's types and region: what viewers of traces lay out their windows by."""
+    ends = [(i.min, i.max) for i in box.intervals] if box is not None else []
+    parts: list[n.Expr] = [b.string("func_type_and_dim:"), b.i32(len(f.types))]
+    for t in f.types:
+        parts += [b.i32(int(t.code())), b.i32(t.bits()), b.i32(t.lanes())]
+    parts.append(b.i32(len(ends)))
+    for low, high in ends:
+        if low is None or high is None:
+            return
+        parts += [low, b.add(b.sub(high, low), b.i32(1))]
+    yield n.Evaluate(event("tag", f.name, tracer.parent, tag=n.Call(b.string("").type, "stringify", tuple(parts), n.CallType.Intrinsic)))
 
 
 def inject_tracing(stmt: n.Stmt, env: Environment, outputs: Mapping[str, Function], args: Sequence[LoweredArgument], name: str = "") -> n.Stmt:
     """`stmt` with reports of everything marked; unchanged when nothing is."""
     images = {a.name for a in args if a.param is not None and a.param.trace_loads}
-    marked = [f for f in env.values() if f.trace_loads or f.trace_stores or f.trace_realizations]
+    marked = [f for f in env.values() if is_traced(f)]
     tags = [(f, tag) for f in env.values() for tag in f.trace_tags]
     if not marked and not images and not tags:
         return stmt
     tracer = _Tracer(env, images)
+    for f in outputs.values():
+        buffer, param = f.buffer_name(0), f.output_params[0] if f.output_params else None
+        tracer.regions[f.name] = [field(buffer, what, d, param) for d in range(len(f.args)) for what in ("min", "extent")]
+    boxes = boxes_touched(stmt, {})
+    shapes = [shape for f in sorted(marked, key=lambda f: f.name) for shape in _shape(f, boxes.get(f.name), tracer)]
     handlers: dict[type[n.Node], Handler] = {
         n.Call: tracer.call, n.Provide: tracer.provide, n.Realize: tracer.realize, n.Block: tracer.block, n.Produce: tracer.produce}
     body = rewrite(stmt, handlers)
     for f in outputs.values():
-        if not (f.trace_loads or f.trace_stores or f.trace_realizations):
+        if not is_traced(f):
             continue
-        buffer = f.buffer_name(0)
-        param = f.output_params[0] if f.output_params else None
-        box = [n.Variable(INT32, f"{buffer}.{what}.{d}", param) for d in range(len(f.args)) for what in ("min", "extent")]
+        box = tracer.regions[f.name]
         body = _inside_checks(body, f.name, lambda s, f=f, box=box: tracer.scope(f, s, box))
     title = name or next(iter(outputs))
-    reports = [n.Evaluate(event("tag", f.name, tracer.parent, tag=tag)) for f, tag in tags]
+    reports = shapes + [n.Evaluate(event("tag", f.name, tracer.parent, tag=tag)) for f, tag in tags]
     begin = event("begin_pipeline", title, b.i32(0))
     end = n.Evaluate(event("end_pipeline", title, tracer.parent))
 

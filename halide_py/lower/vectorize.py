@@ -188,6 +188,11 @@ class _Widen:
         args = [rec(a) for a in e.args]
         if all(x is y for x, y in zip(args, e.args)):
             return e
+        if e.name == "trace":  # the report of an event: its coordinates and value are vectors, what says which event it is stays
+            wide = (*args[:8], *(self.up(old, new) for old, new in zip(e.args[8:], args[8:])))
+            return n.Call(e.type, e.name, wide, e.call_type)
+        if e.name == "return_second":
+            return n.Call(e.type.with_lanes(e.type.lanes() * self.count), e.name, (args[0], self.up(e.args[1], args[1])), e.call_type)
         if e.name == "if_then_else":
             wide = (args[0], *(self.up(old, new) for old, new in zip(e.args[1:], args[1:])))
         else:
@@ -205,12 +210,12 @@ class _Widen:
     # ---- statements
 
     def let_stmt(self, s: n.LetStmt, rec: Rec) -> n.Stmt:
-        if has_effects(s.value):
+        if has_effects(s.value, traces=False):
             return self.serial(s)
         value = rec(s.value)
         if value is s.value:
             return n.LetStmt(s.name, value, rec(s.body))
-        if s.value.mask & n.Load.bit and has_effects(s.body):
+        if s.value.mask & n.Load.bit and has_effects(s.body, traces=False):
             return self.serial(s)  # evaluated again per lane it might see other memory
         name, value = self.bind(s.name, value)
         self.scalar_lets.append((s.name, s.value))
@@ -219,7 +224,7 @@ class _Widen:
         return n.LetStmt(name, value, body)
 
     def store(self, s: n.Store, rec: Rec) -> n.Stmt:
-        if has_effects(s):
+        if has_effects(s, traces=False):
             return self.serial(s)
         value, index, p = rec(s.value), rec(s.index), rec(s.predicate)
         if s.name in self.private:
@@ -249,17 +254,23 @@ class _Widen:
         condition = rec(s.condition)
         if condition is s.condition:
             return s.map_children(rec)  # type: ignore[no-any-return]
-        if has_effects(s):
+        if has_effects(s.condition):
             return self.serial(s)
         test = strip_likely(s.condition)
-        if test.mask & n.Load.bit and not isinstance(s.then_case, n.Store):
+        if test.mask & n.Load.bit and not isinstance(s.then_case, n.Store) and not has_effects(s):
             named = n.Variable(BOOL, f"{self.loop.name}.guard{len(self.values)}")  # stores must not change it
             return rec(n.LetStmt(named.name, test, n.IfThenElse(named, s.then_case, s.else_case)))  # type: ignore[no-any-return]
-        cases = [predicate(s.then_case, test)] + ([predicate(s.else_case, b.not_(test))] if s.else_case is not None else [])
-        guarded = b.block(rec(c) for c in cases)
+        guarded = self.serial(s) if has_effects(s) else self.guarded(s, test, rec)
         if s.else_case is None and test is not s.condition:
             return n.IfThenElse(b.likely(v.all_true(condition)), rec(s.then_case), guarded)
         return guarded
+
+    def guarded(self, s: n.IfThenElse, test: n.Expr, rec: Rec) -> n.Stmt:
+        """Both cases, their loads and stores predicated."""
+        cases = [predicate(s.then_case, test)]
+        if s.else_case is not None:
+            cases.append(predicate(s.else_case, b.not_(test)))
+        return b.block(rec(c) for c in cases)
 
     def for_loop(self, s: n.For, rec: Rec) -> n.Stmt:
         low, extent = rec(s.min), rec(s.extent)

@@ -1,0 +1,80 @@
+"""The events of a traced pipeline, in order, as the default tracer prints them."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+import pytest
+
+import halide_py as hl
+from halide_py.ir import names
+
+
+@pytest.fixture(autouse=True)
+def fresh_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(names, "_COUNTS", {})
+
+
+def traced(capfd: pytest.CaptureFixture[str], func: hl.Func, sizes: list[int]) -> str:
+    func.compile_jit()
+    capfd.readouterr()
+    func.realize(sizes)
+    return capfd.readouterr().out
+
+
+def test_stores_loads_realizations(capfd: pytest.CaptureFixture[str]) -> None:
+    x = hl.Var("x")
+    f, g = hl.Func("f"), hl.Func("g")
+    f[x] = x * 2
+    g[x] = f[x] + f[x + 1]
+    f.compute_root().trace_stores().trace_loads().trace_realizations()
+    g.trace_stores()
+    g.vectorize(x, 2)
+    g.add_trace_tag("hello")
+    assert traced(capfd, g, [2]) == textwrap.dedent("""\
+        Begin pipeline g.0()
+        Tag f.0() tag = "func_type_and_dim: 1 0 32 1 1 0 3"
+        Tag g.0() tag = "func_type_and_dim: 1 0 32 1 1 0 2"
+        Tag g.0() tag = "hello"
+        Begin realization f.0(0, 3)
+        Produce f.0(0, 3)
+        Store f.0(0) = 0
+        Store f.0(1) = 2
+        Store f.0(2) = 4
+        End produce f.0(0, 3)
+        Consume f.0(0, 3)
+        Load f.0(<0, 1>) = <0, 2>
+        Load f.0(<1, 2>) = <2, 4>
+        Store g.0(<0, 1>) = <2, 6>
+        End consume f.0(0, 3)
+        End realization f.0(0, 3)
+        End pipeline g.0()
+        """)
+
+
+def test_tails_report_the_lanes_that_run(capfd: pytest.CaptureFixture[str]) -> None:
+    f, x = hl.Func("f"), hl.Var("x")
+    f[x] = x
+    f.trace_stores().vectorize(x, 4, hl.TailStrategy.GuardWithIf)
+    stores = [line for line in traced(capfd, f, [6]).splitlines() if line.startswith("Store")]
+    assert stores == ["Store f.0(<0, 1, 2, 3>) = <0, 1, 2, 3>", "Store f.0(4) = 4", "Store f.0(5) = 5"]
+
+
+def test_tuples_and_updates(capfd: pytest.CaptureFixture[str]) -> None:
+    f, x = hl.Func("f"), hl.Var("x")
+    f[x] = (x, hl.f32(x) * 0.5)
+    f[x] = (f[x][0] + 1, f[x][1])
+    f.trace_stores()
+    stores = [line for line in traced(capfd, f, [1]).splitlines() if line.startswith("Store")]
+    assert stores == ["Store f.0(0) = 0", "Store f.1(0) = 0.000000", "Store f.0(0) = 1", "Store f.1(0) = 0.000000"]
+
+
+def test_loads_of_images(capfd: pytest.CaptureFixture[str]) -> None:
+    im = hl.ImageParam(hl.UInt(8), 1, "im")
+    f, x = hl.Func("f"), hl.Var("x")
+    f[x] = im[x + 1]
+    im.trace_loads()
+    im.set(hl.Buffer(np.array([3, 4, 5], np.uint8)))
+    loads = [line for line in traced(capfd, f, [2]).splitlines() if line.startswith("Load")]
+    assert loads == ["Load im.0(1) = 4", "Load im.0(2) = 5"]
