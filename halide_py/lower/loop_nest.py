@@ -201,7 +201,7 @@ class _Builder:
         self.ranges: dict[str, n.Expr] = {}  # values and lets as intervals should see them: limited by guards
         self.covers: dict[str, bool] = {}
         self.fused: dict[str, Fused] = {}
-        self.origin: dict[str, str] = {}  # what a variable was split from
+        self.origins: dict[str, list[str]] = {}  # what a variable was split from, and that from; names may be taken up again
 
     def base(self, v: str) -> None:
         p = self.prefix + v
@@ -263,7 +263,7 @@ class _Builder:
         self.bounds[s.outer] = b.i32(0), b.sub(blocks, b.i32(1)), blocks
         self.bounds[s.inner] = b.i32(0), b.sub(factor, b.i32(1)), factor
         self.ancestors[s.outer] = self.ancestors[s.inner] = ancestors
-        self.origin[s.outer] = self.origin[s.inner] = s.old
+        self.origins[s.outer] = self.origins[s.inner] = [*self.origins.get(s.old, []), s.old]
 
     def fused_let(self, name: str, value: n.Expr, fused: Fused) -> None:
         self.fused[name] = fused
@@ -271,20 +271,20 @@ class _Builder:
 
     def overshoot(self, v: str, by: tuple[n.Expr, n.Expr] | None) -> None:
         """`v` leaves its range, by (at most 0, at least 0) if that is known: so does the outer of the variables fused into it (`/`; `%` stays)."""
+        origins = self.origins.get(v, [])
         for name, fused in list(self.fused.items()):
-            if fused.loop == self.prefix + v and fused.extent is not None:
-                i, value = next((i, e.args[0]) for i, (k, e) in enumerate(self.lets) if k == name and isinstance(e, n.Call))
-                del self.lets[i], self.fused[name]
-                if by is None:
-                    self.let(name, value)
-                else:
-                    row = n.Max(fused.extent, b.i32(1))
-                    low = b.add(fused.min, b.div(by[0], row))
-                    high = b.add(fused.max, b.div(b.add(by[1], b.sub(row, b.i32(1))), row))
-                    self.fused_let(name, value, Fused(fused.loop, low, high))
-                self.overshoot(name.removeprefix(self.prefix), None)
-        if self.origin.get(v, v) != v:  # a split may keep the name for its outer loop
-            self.overshoot(self.origin[v], None)
+            if fused.extent is None or fused.loop.removeprefix(self.prefix) not in (v, *origins):
+                continue
+            i, value = next((i, e.args[0]) for i, (k, e) in enumerate(self.lets) if k == name and isinstance(e, n.Call))
+            del self.lets[i], self.fused[name]
+            if by is None or fused.loop.removeprefix(self.prefix) in origins:
+                self.let(name, value)
+            else:
+                row = n.Max(fused.extent, b.i32(1))
+                low = b.add(fused.min, b.div(by[0], row))
+                high = b.add(fused.max, b.div(b.add(by[1], b.sub(row, b.i32(1))), row))
+                self.fused_let(name, value, Fused(fused.loop, low, high))
+            self.overshoot(name.removeprefix(self.prefix), None)
 
     def fuse(self, s: Split) -> None:
         p = self.prefix
