@@ -102,6 +102,7 @@ from .lang.float_math import (
 )
 from .lang.func import Func, FuncRef, FuncTupleElementRef, evaluate, evaluate_may_gpu, funcs, lambda_func
 from .lang.loop_level import LoopLevel
+from .lang.module import Module, compile_standalone_runtime, link_modules
 from .lang.ops import (
     abs,
     absd,
@@ -152,21 +153,22 @@ from .lang.var import Var, _, _0, _1, _2, _3, _4, _5, _6, _7, _8, _9, vars
 __all__ = [
     "_", "_0", "_1", "_2", "_3", "_4", "_5", "_6", "_7", "_8", "_9", "abs", "absd", "acos", "acosh", "argmax", "argmin", "Argument",
     "ArgumentEstimates", "ArgumentKind", "asin", "asinh", "atan", "atan2", "atanh", "BFloat", "Bool", "BoundaryConditions", "Buffer",
-    "BufferDimension", "Callable", "cast", "ceil", "clamp", "CompileError", "concat_bits", "cos", "cosh", "count_leading_zeros",
-    "count_trailing_zeros", "custom_gradient", "CustomGradient", "Derivative", "DeviceAPI", "Dimension", "div_round_to_zero", "erf",
-    "evaluate", "evaluate_may_gpu", "exp", "Expr", "extern", "ExternFunctionHandle", "extract_bits", "f16", "f32", "f64", "fast_cos",
-    "fast_exp", "fast_inverse", "fast_inverse_sqrt", "fast_log", "fast_pow", "fast_sin", "Float", "floor", "fract", "Func", "FuncRef",
-    "funcs", "FuncTupleElementRef", "gather", "get_host_target", "get_jit_target_from_environment", "get_num_threads",
-    "get_target_from_environment", "gradient_rules", "HalideError", "HalideWarning", "halving_add", "halving_sub", "Handle",
-    "host_supports_target_device", "hypot", "i16", "i16_sat", "i32", "i32_sat", "i64", "i64_sat", "i8", "i8_sat", "ImageParam", "Int",
-    "InternalError", "is_finite", "is_inf", "is_nan", "lambda_func", "lerp", "likely", "likely_if_innermost", "log", "logical_not",
-    "LoopLevel", "max", "maximum", "memoize_tag", "MemoryType", "min", "minimum", "mod_round_to_zero", "mul_shift_right", "mux",
-    "OutputFileType", "OutputImageParam", "Param", "Parameter", "Partition", "Pipeline", "PipelineError", "popcount", "pow", "print",
-    "print_when", "product", "propagate_adjoints", "random_float", "random_int", "random_uint", "Range", "RDom", "register_gradient",
-    "reinterpret", "require", "round", "rounding_halving_add", "rounding_mul_shift_right", "rounding_shift_left", "rounding_shift_right",
-    "RVar", "saturating_add", "saturating_cast", "saturating_sub", "scatter", "select", "set_num_threads", "sin", "sinh", "sqrt", "Stage",
-    "StmtOutputFormat", "stop_gradient", "strict_float", "sum", "TailStrategy", "tan", "tanh", "Target", "target_feature_for_device_api",
-    "TargetArch", "TargetFeature", "TargetOS", "TargetProcessorTune", "trunc", "Tuple", "Type", "TypeCode", "u16", "u16_sat", "u32",
-    "u32_sat", "u64", "u64_sat", "u8", "u8_sat", "UInt", "undef", "unsafe_promise_clamped", "Var", "VarOrRVar", "vars", "widen_right_add",
-    "widen_right_mul", "widen_right_sub", "widening_add", "widening_mul", "widening_shift_left", "widening_shift_right", "widening_sub",
+    "BufferDimension", "Callable", "cast", "ceil", "clamp", "compile_standalone_runtime", "CompileError", "concat_bits", "cos", "cosh",
+    "count_leading_zeros", "count_trailing_zeros", "custom_gradient", "CustomGradient", "Derivative", "DeviceAPI", "Dimension",
+    "div_round_to_zero", "erf", "evaluate", "evaluate_may_gpu", "exp", "Expr", "extern", "ExternFunctionHandle", "extract_bits", "f16",
+    "f32", "f64", "fast_cos", "fast_exp", "fast_inverse", "fast_inverse_sqrt", "fast_log", "fast_pow", "fast_sin", "Float", "floor",
+    "fract", "Func", "FuncRef", "funcs", "FuncTupleElementRef", "gather", "get_host_target", "get_jit_target_from_environment",
+    "get_num_threads", "get_target_from_environment", "gradient_rules", "HalideError", "HalideWarning", "halving_add", "halving_sub",
+    "Handle", "host_supports_target_device", "hypot", "i16", "i16_sat", "i32", "i32_sat", "i64", "i64_sat", "i8", "i8_sat", "ImageParam",
+    "Int", "InternalError", "is_finite", "is_inf", "is_nan", "lambda_func", "lerp", "likely", "likely_if_innermost", "link_modules", "log",
+    "logical_not", "LoopLevel", "max", "maximum", "memoize_tag", "MemoryType", "min", "minimum", "mod_round_to_zero", "Module",
+    "mul_shift_right", "mux", "OutputFileType", "OutputImageParam", "Param", "Parameter", "Partition", "Pipeline", "PipelineError",
+    "popcount", "pow", "print", "print_when", "product", "propagate_adjoints", "random_float", "random_int", "random_uint", "Range", "RDom",
+    "register_gradient", "reinterpret", "require", "round", "rounding_halving_add", "rounding_mul_shift_right", "rounding_shift_left",
+    "rounding_shift_right", "RVar", "saturating_add", "saturating_cast", "saturating_sub", "scatter", "select", "set_num_threads", "sin",
+    "sinh", "sqrt", "Stage", "StmtOutputFormat", "stop_gradient", "strict_float", "sum", "TailStrategy", "tan", "tanh", "Target",
+    "target_feature_for_device_api", "TargetArch", "TargetFeature", "TargetOS", "TargetProcessorTune", "trunc", "Tuple", "Type", "TypeCode",
+    "u16", "u16_sat", "u32", "u32_sat", "u64", "u64_sat", "u8", "u8_sat", "UInt", "undef", "unsafe_promise_clamped", "Var", "VarOrRVar",
+    "vars", "widen_right_add", "widen_right_mul", "widen_right_sub", "widening_add", "widening_mul", "widening_shift_left",
+    "widening_shift_right", "widening_sub",
 ]

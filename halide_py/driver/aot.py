@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..codegen_c import generate, header
+from ..codegen_c.metadata import metadata
 from ..errors import CompileError, InternalError
 from ..ir.function import Function
 from ..ir.module import LoweredArgument, LoweredFunction, LoweredModule
@@ -29,7 +30,7 @@ from .embedded import ConstantBuffer, call_with_constants
 from .graph import Requirement
 from .toolchain import Toolchain, compile_object, link_shared, toolchain
 
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*(::[A-Za-z_]\w*)*")
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _INCLUDE = re.compile(r'^#include "(hl_\w+\.h)"\n', re.MULTILINE)
 
 
@@ -67,38 +68,67 @@ class StmtOutputFormat(enum.IntEnum):
 
 
 @dataclass(frozen=True)
-class Unit:
-    """A pipeline lowered for files: the function that callers see, and the module that holds it."""
+class Entry:
+    """One function of a unit: as callers see it, and as it is lowered, which takes the buffers in `constants` too."""
 
     public: LoweredFunction
-    module: LoweredModule
+    inner: LoweredFunction
     constants: tuple[ConstantBuffer, ...]
+
+    def c_text(self, target: str) -> str:
+        """What follows the code of `inner`: its metadata, or the function that passes the constants on."""
+        return call_with_constants(self.public, self.inner, self.constants, target) if self.constants else metadata(self.public, target)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Pipelines lowered for files."""
+
+    name: str
+    entries: tuple[Entry, ...]
     target: Target
     tools: Toolchain
+
+    @property
+    def module(self) -> LoweredModule:
+        """All of it in loop IR."""
+        return LoweredModule(self.name, [e.inner for e in self.entries])
 
     def c_text(self) -> str:
         """The C text; it includes our headers."""
         described = self.target.to_string()
-        text = generate(self.module, self.tools.machine(self.target), "" if self.constants else described)
-        return text + call_with_constants(self.public, self.module.functions[0], self.constants, described) if self.constants else text
+        return generate(self.module, self.tools.machine(self.target)) + "\n".join(e.c_text(described) for e in self.entries)
 
     def header_text(self) -> str:
         """The header for callers."""
-        return header(LoweredModule(self.public.name, [self.public]))
+        return header(LoweredModule(self.name, [e.public for e in self.entries]))
 
 
 def lower_unit(outputs: Sequence[Function], args: Sequence[LoweredArgument], constants: Sequence[ConstantBuffer], fn_name: str, target: Target,
                requirements: Sequence[Requirement] = ()) -> Unit:
     """Lower a pipeline whose callers pass `args`; `constants` are the buffers it contains. Raises CompileError for a name that C does not allow."""
-    if not _IDENTIFIER.fullmatch(fn_name) or "::" in fn_name:
+    if not _IDENTIFIER.fullmatch(fn_name):
         clean = re.sub(r"\W+", "_", fn_name) or "pipeline"
         raise CompileError(f"{fn_name!r} cannot name a C function; use letters, digits and underscores, for example fn_name={clean!r}")
     inner = fn_name + "_with_constants" if constants else fn_name
-    module = lower_to_module(outputs, [*args, *(c.argument for c in constants)], inner, target, requirements)
-    f = module.functions[0]
+    f = lower_to_module(outputs, [*args, *(c.argument for c in constants)], inner, target, requirements).functions[0]
+    f = replace(f, display_name=fn_name)
     hidden = {c.argument.name for c in constants}
-    public = replace(f, name=fn_name, args=tuple(a for a in f.args if a.name not in hidden), display_name=fn_name)
-    return Unit(public, LoweredModule(fn_name, [replace(f, display_name=fn_name)]), tuple(constants), target, toolchain(target))
+    public = replace(f, name=fn_name, args=tuple(a for a in f.args if a.name not in hidden))
+    return Unit(fn_name, (Entry(public, f, tuple(constants)),), target, toolchain(target))
+
+
+def link_units(name: str, units: Sequence[Unit]) -> Unit:
+    """Several units as one. Raises CompileError for two functions of one name, and for targets that differ."""
+    entries = [e for u in units for e in u.entries]
+    names = [e.public.name for e in entries]
+    for i, one in enumerate(names):
+        if one in names[:i]:
+            raise CompileError(f"Two functions of the module {name} are named {one}")
+    targets = sorted({u.target.to_string() for u in units})
+    if len(targets) != 1:
+        raise CompileError(f"Modules of different targets cannot be linked: {' and '.join(targets)}" if targets else f"The module {name} has no functions")
+    return Unit(name, tuple(entries), units[0].target, units[0].tools)
 
 
 def write_file(path: str, data: bytes) -> None:
@@ -129,7 +159,7 @@ def write(unit: Unit, outputs: Mapping[OutputFileType, str]) -> None:
     writers = {
         OutputFileType.c_source: lambda path: write_file(path, self_contained(unit.c_text()).encode()),
         OutputFileType.c_header: lambda path: write_file(path, unit.header_text().encode()),
-        OutputFileType.stmt: lambda path: write_file(path, (to_text(unit.module.functions[0].body) + "\n").encode()),
+        OutputFileType.stmt: lambda path: write_file(path, "".join(to_text(e.inner.body) + "\n" for e in unit.entries).encode()),
         OutputFileType.object: lambda path: _object(unit, path, ("-c",)),
         OutputFileType.assembly: lambda path: _object(unit, path, ("-S",)),
         OutputFileType.static_library: lambda path: static_library(unit, path),
@@ -153,7 +183,7 @@ def _object(unit: Unit, path: str, flags: Sequence[str]) -> None:
 def static_library(unit: Unit, path: str) -> None:
     """A static library: the pipeline, and the runtime unless the target says no_runtime."""
     with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
-        compiled, library = os.path.join(folder, f"{unit.public.name}.o"), os.path.join(folder, "library.a")
+        compiled, library = os.path.join(folder, f"{unit.name}.o"), os.path.join(folder, "library.a")
         compile_object(unit.c_text(), compiled, unit.tools, folder)
         if not unit.target.has_feature(TargetFeature.NoRuntime):
             shutil.copyfile(STATIC_RUNTIME, library)
@@ -165,7 +195,7 @@ def static_library(unit: Unit, path: str) -> None:
 def shared_library(unit: Unit, path: str) -> None:
     """A shared library with the runtime inside."""
     with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
-        compiled, library = os.path.join(folder, f"{unit.public.name}.o"), os.path.join(folder, "library.so")
+        compiled, library = os.path.join(folder, f"{unit.name}.o"), os.path.join(folder, "library.so")
         compile_object(unit.c_text(), compiled, unit.tools, folder)
         runtime = [] if unit.target.has_feature(TargetFeature.NoRuntime) else [STATIC_RUNTIME]
         link_shared([compiled, *link_inputs(unit.module), *runtime], library, unit.tools)
@@ -186,3 +216,21 @@ def archive(library: str, objects: Sequence[str], tools: Toolchain) -> None:
     done = subprocess.run([*command, "rcs", library, *objects], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise InternalError(f"{command[0]} could not make the static library: {done.stderr.strip()}")
+
+
+def standalone_runtime(path: str) -> None:
+    """The runtime as one object file (`.o`), or as a static library for any other name."""
+    if not path.endswith(".o"):
+        with open(STATIC_RUNTIME, "rb") as file:
+            write_file(path, file.read())
+        return
+    linker = shutil.which("ld")
+    if linker is None:
+        raise CompileError("No ld found to join the runtime into one object; give a name that ends in .a for a static library")
+    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+        made = os.path.join(folder, "runtime.o")
+        done = subprocess.run([linker, "-r", "--whole-archive", STATIC_RUNTIME, "-o", made], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise InternalError(f"ld could not join the runtime into one object: {done.stderr.strip()}")
+        with open(made, "rb") as file:
+            write_file(path, file.read())

@@ -19,21 +19,21 @@ class ConstantBuffer:
     data: bytes
 
 
-def _data(i: int, c: ConstantBuffer) -> str:
+def _data(name: str, c: ConstantBuffer) -> str:
     t = c.argument.type
     words = [c.data[k:k + 32] for k in range(0, len(c.data), 32)]
     text = ",\n    ".join(", ".join(map(str, w)) for w in words) or "0"
     dims = ", ".join(f"{{{low}, {extent}, {stride}, 0}}" for low, extent, stride in c.shape) or "{0, 0, 0, 0}"
     kind = f"{{(halide_type_code_t){int(t.code())}, {t.bits()}, 1}}"
-    return (f"/* buffer {c.argument.name} */\nstatic uint8_t hl_constant{i}[{max(len(c.data), 1)}] __attribute__((aligned(64))) = {{\n    {text}\n}};\n"
-            f"static halide_dimension_t hl_constant{i}_dim[{max(len(c.shape), 1)}] = {{{dims}}};\n"
-            f"static struct halide_buffer_t hl_constant{i}_buffer = {{0, HL_NULL, hl_constant{i}, 0, {kind}, {len(c.shape)}, hl_constant{i}_dim, HL_NULL}};\n")
+    return (f"/* buffer {c.argument.name} */\nstatic uint8_t {name}_data[{max(len(c.data), 1)}] __attribute__((aligned(64))) = {{\n    {text}\n}};\n"
+            f"static halide_dimension_t {name}_dim[{max(len(c.shape), 1)}] = {{{dims}}};\n"
+            f"static struct halide_buffer_t {name} = {{0, HL_NULL, {name}_data, 0, {kind}, {len(c.shape)}, {name}_dim, HL_NULL}};\n")
 
 
 def call_with_constants(public: LoweredFunction, inner: LoweredFunction, constants: Sequence[ConstantBuffer], target: str) -> str:
     """C text of the data and of `public`, which calls `inner` with what it is given and the data; its metadata name `target`."""
-    number = {c.argument.name: i for i, c in enumerate(constants)}
-    values = ", ".join(f"&hl_constant{number[a.name]}_buffer" if a.name in number else argument_name(a) for a in inner.args)
+    names = {c.argument.name: f"{public.name}_constant{i}" for i, c in enumerate(constants)}
+    values = ", ".join(f"&{names[a.name]}" if a.name in names else argument_name(a) for a in inner.args)
     parameters = ", ".join(parameter(a) for a in public.args) or "void"
-    return "\n".join(["", *(_data(i, c) for i, c in enumerate(constants)),
+    return "\n".join(["", *(_data(names[c.argument.name], c) for c in constants),
                       f"static int {public.name}_body({parameters}) {{\n    return {inner.name}({values});\n}}\n", exports(public), metadata(public, target), ""])

@@ -18,6 +18,7 @@ from ..ir.module import LoweredArgument
 from ..ir.target import Target, get_target_from_environment
 from ..lower.print_loop_nest import loop_nest_text
 from .argument import infer_arguments, lowered_arguments
+from .module import Module
 from .schedule_warnings import warn_about_schedules
 
 _UNDEFINED = Target()
@@ -51,6 +52,10 @@ class CompileTo:
     def compile_to(self, outputs: Mapping[OutputFileType, str], arguments: Sequence[Any], fn_name: str, target: Target = _UNDEFINED) -> None:
         """Write several kinds of files at once: `compile_to({OutputFileType.object: "f.o", OutputFileType.c_header: "f.h"}, [p], "f")`."""
         aot.write(self._unit("compile_to", arguments, fn_name, target), outputs)
+
+    def compile_to_module(self, arguments: Sequence[Any], fn_name: str = "", target: Target = _UNDEFINED) -> Module:
+        """The pipeline as a Module, to be linked with others and written later."""
+        return Module.of(self._unit("compile_to_module", arguments, fn_name, target))
 
     def compile_to_c(self, filename: str, arguments: Sequence[Any] | None = None, fn_name: str = "", target: Target = _UNDEFINED) -> None:
         """Write the generated C, which compiles alone as C11 with GNU extensions and as C++; link it with the runtime."""

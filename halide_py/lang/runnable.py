@@ -83,3 +83,7 @@ class Runnable:
     def compile_to_conceptual_stmt(self, *args: Any, **kwargs: Any) -> None:
         """Write the loops as scheduled, before they are made efficient."""
         self.pipeline().compile_to_conceptual_stmt(*args, **kwargs)
+
+    def compile_to_module(self, *args: Any, **kwargs: Any) -> Any:
+        """The compiled code as a Module, to be linked with others and written later."""
+        return self.pipeline().compile_to_module(*args, **kwargs)

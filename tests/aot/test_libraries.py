@@ -159,6 +159,37 @@ int main(void) {
     assert run(tmp_path, program, str(tmp_path / "tabled.a")) == want
 
 
+def test_modules_are_linked_and_use_a_runtime_apart(tmp_path: Path) -> None:
+    data = hl.Buffer(np.array([3], np.int32))
+    modules = []
+    for name in ("left", "right"):
+        f = hl.Func(name)
+        f[x] = data[0] + x + len(name)
+        modules.append(f.compile_to_module([], name))
+    both = hl.link_modules("both", modules)
+    T = hl.OutputFileType
+    both.compile({T.object: str(tmp_path / "both.o"), T.c_header: str(tmp_path / "both.h")})
+    hl.compile_standalone_runtime(str(tmp_path / "runtime.o"), hl.get_host_target())
+    program = '#include "both.h"\n' + HELPERS + """
+int main(void) {
+    int32_t a[2], b[2];
+    struct halide_buffer_t p = image(a, dims_in, 0, 32, 2, 1), q = image(b, dims_out, 0, 32, 2, 1);
+    p.dimensions = q.dimensions = 1;
+    if (left(&p) || right(&q)) return 1;
+    printf("%d %d\\n", a[1], b[1]);
+    return 0;
+}
+"""
+    assert run(tmp_path, program, str(tmp_path / "both.o"), str(tmp_path / "runtime.o")) == "8 9\nstatus 0"
+    with pytest.raises(hl.CompileError, match="are named left"):
+        hl.link_modules("twice", [modules[0], modules[0]])
+    empty = hl.Module("empty", hl.get_host_target())
+    with pytest.raises(hl.CompileError, match="no functions"):
+        empty.compile({T.object: str(tmp_path / "e.o")})
+    empty.append(both)
+    assert repr(empty).endswith("left, right>") and [m.name() for m in empty.submodules()] == ["both"]
+
+
 def test_many_kinds_at_once(tmp_path: Path) -> None:
     f, p, k = blur("kinds")
     T = hl.OutputFileType
