@@ -85,8 +85,7 @@ class RawBuffer:
     @staticmethod
     def of_array(t: Type, array: np.ndarray[Any, Any]) -> RawBuffer:
         """On a NumPy array of elements of type `t`: the last axis becomes dimension 0, mins are 0. The strides must be multiples of the element."""
-        size = array.itemsize
-        shape = [(0, extent, stride // size) for extent, stride in zip(array.shape[::-1], array.strides[::-1])]
+        shape = [(0, extent, stride) for extent, stride in zip(array.shape[::-1], element_strides(array.T))]
         return RawBuffer(t, shape, address_of(array), array, array.flags.writeable)
 
     def shape(self) -> list[tuple[int, int, int]]:
@@ -97,6 +96,17 @@ class RawBuffer:
     def is_query(self) -> bool:
         """Whether it has no memory."""
         return not self.c.host
+
+
+def element_strides(array: np.ndarray[Any, Any]) -> list[int]:
+    """The strides, in elements, of an array whose axis d is dimension d. Without elements, where NumPy gives zeros, those of a dense one."""
+    if array.size:
+        return [stride // array.itemsize for stride in array.strides]
+    strides, step = [], 1
+    for extent in array.shape:
+        strides.append(step)
+        step *= max(extent, 1)
+    return strides
 
 
 def address_of(array: np.ndarray[Any, Any]) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..driver.abi import RawBuffer, address_of
+from ..driver.abi import RawBuffer, address_of, element_strides
 from ..errors import CompileError
 from ..ir.parameter import Parameter
 from ..ir.types import BFloat, Bool, Float, Int, Type, UInt
@@ -134,8 +134,7 @@ class Storage:
         """(min, extent, stride) of each dimension."""
         if self.array is None:
             return self.raw.shape() if self.raw is not None else []
-        size = self.array.itemsize
-        return [(low, extent, stride // size) for low, extent, stride in zip(self.mins, self.array.shape, self.array.strides)]
+        return list(zip(self.mins, self.array.shape, element_strides(self.array)))
 
     def replace(self, array: Array, mins: Sequence[int]) -> None:
         """Another view of memory."""

@@ -46,6 +46,7 @@ from .environment import Environment, environment
 from .guards import strip_likely
 from .inline import inline_functions
 from .schedule_functions import Nests, schedule_functions
+from .unsupported import check_supported
 
 Observer = Callable[[str, float, "n.Stmt | None"], None]
 Requirement = tuple[n.Expr, tuple[n.Expr, ...]]
@@ -182,7 +183,9 @@ def lower(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: st
     with deep_recursion():
         start = time.perf_counter()
         names = {f.name for f in outputs}
-        context.env = inline_functions(environment(outputs), names)
+        defined = environment(outputs)
+        check_supported(defined)
+        context.env = inline_functions(defined, names)
         s, context.nests = schedule_functions(context.env, names)
         context.values = function_values(context.env)
         watch("schedule_functions", time.perf_counter() - start, s)
