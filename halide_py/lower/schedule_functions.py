@@ -165,6 +165,8 @@ def inject(f: Function, nests: list[StageNest], s: n.Stmt, is_output: bool) -> n
     stored_here = store.is_inline() or store.same(compute)
 
     def loop(op: n.For, rec: Rec) -> n.Stmt:
+        if not mentions(op.body, f.name):
+            return op  # a stage with a loop of that name, but no use: the Bloom filter lets some through
         around, body = peel(op.body, f.name)
         body = rec(body)
         if compute.matches(op.name):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import halide_py as hl
+from halide_py.lower.print_loop_nest import loop_nest_text
 
 x, y, yo, yi = hl.Var("x"), hl.Var("y"), hl.Var("yo"), hl.Var("yi")
 Schedule = Callable[[hl.Func, hl.Func], object]
@@ -36,3 +37,15 @@ def test_reads_nothing_beyond_what_is_needed(schedule: str, size: tuple[int, int
     across = (image[:, :-2] + image[:, 1:-1] + image[:, 2:]) // np.uint16(3)
     wanted = (across[:-2] + across[1:-1] + across[2:]) // np.uint16(3)
     np.testing.assert_array_equal(np.array(blur.realize([width, height])), wanted)
+
+
+def test_a_stage_that_does_not_call_the_producer_gets_no_production() -> None:
+    """Whatever the names hash to: 150 pairs of Funcs whose second stage has the loop, but no call."""
+    for i in range(150):
+        f, g = hl.Func(f"placed{i}"), hl.Func(f"caller{i}")
+        f[x, y] = x + y
+        g[x, y] = f[x, y]
+        g[x, 0] += 1
+        f.compute_at(g, x).store_at(g, y)
+        text = loop_nest_text([g.function])
+        assert text.count(f"produce placed{i}:") == 1 and text.count(f"store placed{i}:") == 1, text
