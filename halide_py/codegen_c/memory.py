@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.traverse import mentions
 from ..ir.types import Type
 from . import vectors as v
 from .ctypes_of import is_half, memory_type, short_type, value_bits, value_type
@@ -423,7 +424,7 @@ def interleaved(stores: Sequence[n.Stmt]) -> int:
         if not isinstance(s, n.Store) or s.name != first.name or s.value.type is not first.value.type or not b.is_true(s.predicate):
             return 0
         other = line_of(s.index, 0, s.value.type.lanes())
-        if other is None or other.base is not line.base or other.stride != line.stride or s.value.symbols & n.symbol_bit(first.name):
+        if other is None or other.base is not line.base or other.stride != line.stride or mentions(s.value, first.name):
             return 0
         offsets.add(other.offset)
     return line.stride if len(offsets) == line.stride and max(offsets) - min(offsets) == line.stride - 1 else 0

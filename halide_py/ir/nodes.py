@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import enum
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -35,12 +36,16 @@ else:
 
 TABLE: dict[tuple[Any, ...], Node] = {}
 _T = TypeVar("_T", bound=type)
+_SYMBOL_BITS: dict[str, int] = {}
 _BITS: Iterator[int] = iter(range(1000))
 
 
 def symbol_bit(name: str) -> int:
     """The Bloom filter bit of a name in `Node.symbols`: absent bit = certainly not mentioned."""
-    return 1 << (hash(name) % 61)
+    bit = _SYMBOL_BITS.get(name)
+    if bit is None:
+        bit = _SYMBOL_BITS[name] = 1 << zlib.crc32(name.encode()) % 61  # not hash(): two runs must make the same code
+    return bit
 
 
 class Node:
@@ -116,7 +121,7 @@ def node(cls: _T) -> _T:
     if issubclass(cls, Expr) and "type" not in fields:
         lines += [f"    self.type = {cls.__dict__['_type']}"]
     lines += gather("mask", str(bit)) + ["    self.mask = mask"]
-    lines += gather("symbols", f"(1 << hash({name}) % 61)" if name else "0") + ["    self.symbols = symbols"]
+    lines += gather("symbols", f"(SYMBOL_BITS.get({name}) or symbol_bit({name}))" if name else "0") + ["    self.symbols = symbols"]
     lines += ["    return TABLE.setdefault(key, self)"]
     lines += ["def map_children(self, f):"]
     for k in one:
@@ -132,7 +137,8 @@ def node(cls: _T) -> _T:
         lines += [f"    return type(self)({', '.join(k if k in kids else f'self.{k}' for k in fields)})"]
     parts = [f"(self.{k},)" if k in one else f"(() if self.{k} is None else (self.{k},))" if k in opt else f"self.{k}" for k in kids]
     lines += ["def children(self):", f"    return {' + '.join(parts) or '()'}"]
-    scope: dict[str, Any] = {"TABLE": TABLE, "new": object.__new__, "BOOL": BOOL, "INT32": INT32}
+    scope: dict[str, Any] = {"TABLE": TABLE, "new": object.__new__, "BOOL": BOOL, "INT32": INT32,
+                             "SYMBOL_BITS": _SYMBOL_BITS, "symbol_bit": symbol_bit}
     exec("\n".join(lines), scope)
     body = {k: v for k, v in cls.__dict__.items() if k not in ("__dict__", "__weakref__", "__slots__", *fields)}
     slots = tuple(f for f in fields if not (f == "type" and issubclass(cls, Expr)))
