@@ -12,7 +12,7 @@ The public names and nothing else; each comes with its own documentation (`help(
 
 from __future__ import annotations
 
-from .autodiff.custom import CustomGradient, custom_gradient, stop_gradient
+from .autodiff.custom import CustomGradient, custom_gradient, stop_gradient, with_gradient
 from .autodiff.derivative import Derivative, propagate_adjoints
 from .autodiff.rules import gradient_rules, register_gradient
 from .driver.abi import get_num_threads, set_num_threads
@@ -171,4 +171,5 @@ __all__ = [
     "u16", "u16_sat", "u32", "u32_sat", "u64", "u64_sat", "u8", "u8_sat", "UInt", "undef", "unsafe_promise_clamped", "Var", "VarOrRVar",
     "vars", "widen_right_add", "widen_right_mul", "widen_right_sub", "widening_add", "widening_mul", "widening_shift_left",
     "widening_shift_right", "widening_sub",
+    "with_gradient",
 ]

@@ -2,6 +2,6 @@
 
 What lives here: the table of gradient rules (`rules`), the reverse sweep over one expression (`sweep`), contributions of one Func to the adjoint of
 another and their inversion from scatter to gather (`contributions`), the Funcs made of them (`adjoints`), the regions everything is summed over
-(`regions`), how each kind of update is reversed (`updates`, `tape`), the pass over all Funcs (`derivative`), and rules users attach to functions of
-Exprs (`custom`). In: Functions with definitions. Out: Funcs, ordinary ones, schedulable and differentiable again. Imports `lang` and below.
+(`stages`), how each kind of update is reversed (`updates`, `tape`), the pass over all Funcs (`derivative`), and rules users attach to functions of
+Exprs (`custom`) and of Funcs (`custom`, `opaque`). In: Functions with definitions. Out: Funcs, ordinary ones, schedulable and differentiable again. Imports `lang` and below.
 """

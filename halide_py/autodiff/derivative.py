@@ -17,7 +17,7 @@ from ..ir.function import Function
 from ..ir.interval import Interval
 from ..ir.parameter import Parameter
 from ..ir.simplify import simplify
-from ..ir.traverse import deep_recursion, nodes_of, substitute
+from ..ir.traverse import deep_recursion, substitute
 from ..ir.types import INT32
 from ..lang.boundary_conditions import constant_exterior
 from ..lang.buffer import Buffer
@@ -26,11 +26,14 @@ from ..lang.func import Func
 from ..lower.environment import environment
 from .adjoints import AdjointSum, define, plain, reads
 from .contributions import Contribution, reads_only
+from .opaque import FuncRule, apply_rule, everything, ordered, read_parameters, rule_of, visible
 from .schedule import default_schedule
 from .stages import Region, Regions, Stage, stage_of
 from .sweep import Term, reverse
 from .tape import reverse_loop
 from .updates import reverse_update, seeds
+
+_UNUSED = "the output does not depend on it, or only inside of a custom_gradient, of which it is no argument"
 
 
 class Derivative:
@@ -57,7 +60,7 @@ class Derivative:
             raise TypeError(f"a Derivative is indexed by a Func, (Func, update), Buffer, ImageParam or Param, not {key!r}")
         if param not in self._inputs:
             integer = f"it is of type {param.type}; integers are constants to the derivative"
-            raise user_error(f"There is no derivative for {param.name}: {'the output does not depend on it' if param.type.is_float() else integer}")
+            raise user_error(f"There is no derivative for {param.name}: {_UNUSED if param.type.is_float() else integer}")
         found = self._inputs[param]
         if isinstance(found, CompileError):
             raise found
@@ -70,8 +73,7 @@ class Derivative:
         found = self._stages.get((f.function, update + 1))
         if found is None:
             integer = "its values are integers, which are constants to the derivative"
-            unused = "the output does not depend on it"
-            raise user_error(f"There is no derivative for Func {f.name()}: {unused if any(t.is_float() for t in f.types()) else integer}")
+            raise user_error(f"There is no derivative for Func {f.name()}: {_UNUSED if any(t.is_float() for t in f.types()) else integer}")
         return found
 
     def funcs(self) -> list[Func]:
@@ -86,14 +88,16 @@ class _Pass:
     """One reverse pass; the Context of `updates` and `tape`."""
 
     def __init__(self, output: Function, adjoint: Func, region: Region) -> None:
-        self.order = list(reversed(environment([output]).values()))
-        self.regions = Regions(self.order, output, region)
+        environment([output])  # everything has a definition, and a name of its own
+        self.order = ordered(output, visible)
+        self.regions = Regions(ordered(output, everything), output, region)
         self.sums: dict[Function | Parameter, AdjointSum] = {}
         self.stages: dict[tuple[Function, int], Func] = {}
         self.inputs: dict[Parameter, Func | CompileError] = {}
         self.adjoints: set[str] = {adjoint.name()}
         self.kept: list[Func] = []
         self.notes: list[str] = []
+        self.waiting: dict[FuncRule, dict[Function, Func]] = {}
         self._behind(output, adjoint)
         for f in self.order[1:]:
             self._function(f)
@@ -129,7 +133,9 @@ class _Pass:
 
     def _sum_of(self, leaf: n.Expr) -> AdjointSum:
         assert isinstance(leaf, (n.Call, n.Variable))
-        target: Any = leaf.func if isinstance(leaf, n.Call) and leaf.call_type is n.CallType.Halide else leaf.param
+        return self._sum_for(leaf.func if isinstance(leaf, n.Call) and leaf.call_type is n.CallType.Halide else leaf.param)
+
+    def _sum_for(self, target: Any) -> AdjointSum:
         if target not in self.sums:
             if isinstance(target, Function):
                 self.sums[target] = self.adjoint_sum(target, len(target.updates))
@@ -149,12 +155,19 @@ class _Pass:
     # -- the walk
 
     def _function(self, f: Function) -> None:
-        s = self.sums.get(f)
+        s, rule = self.sums.get(f), rule_of(f)
         if s is not None:
             self._behind(f, self.finish(s))
+        elif rule is not None:
+            self._result(rule, f, None)
 
     def _behind(self, f: Function, adjoint: Func) -> None:
         """Walk the stages of a Func backwards from the adjoint behind the last one."""
+        rule = rule_of(f)
+        if rule is not None:
+            self.stages.update({(f, k): adjoint for k in range(len(f.updates) + 1)})
+            self._result(rule, f, adjoint)
+            return
         region = self.regions.of[f]
         for k in range(len(f.updates), 0, -1):
             self.stages[f, k] = adjoint
@@ -165,6 +178,22 @@ class _Pass:
         stage = stage_of(f, 0, region[0])
         leaves = reverse(seeds(stage, stage.values, reads(adjoint, stage.args), b.TRUE), stage.where(), lambda term: self._keep(stage, term))
         self.spread(stage, leaves)
+
+    def _result(self, rule: FuncRule, f: Function, adjoint: Func | None) -> None:
+        """The adjoint of one result of a rule, None for zero; behind the last result that the output depends on, the rule is asked."""
+        known = self.waiting.setdefault(rule, {})
+        if adjoint is not None:
+            known[f] = adjoint
+        left = self.order[self.order.index(f) + 1:]
+        if not known or any(o in left for o in rule.outputs):
+            return
+        adjoints = [known.get(o) or self.adjoint_sum(o, len(o.updates)).build() for o in rule.outputs]
+        given, leaves = apply_rule(rule, adjoints, lambda target: self.regions.needed.get(target, (Interval.everything(),) * len(target.args)))
+        for one in given:
+            self._sum_for(one.target).add(one.index, one.contribution, rule.title())
+        for leaf, term in leaves:
+            at = leaf.args if isinstance(leaf, n.Call) else ()
+            self._sum_of(leaf).add(leaf.value_index if isinstance(leaf, n.Call) else 0, Contribution(at, term, ()), rule.title())
 
     def _keep(self, stage: Stage, term: Term) -> Term:
         """A term that is used at several places, as a Func of its own: 0 outside of the region, so that a stencil of it needs no conditions."""
@@ -182,10 +211,8 @@ class _Pass:
             if (f, 0) not in self.stages and any(t.is_float() for t in f.types):
                 zero = self.adjoint_sum(f, len(f.updates)).build()
                 self.stages.update({(f, k): zero for k in range(len(f.updates) + 1)})
-            for c in nodes_of([e for d in f.stages() for e in (*d.values, *d.args, d.predicate)], (n.Call, n.Variable)):
-                p = c.param
-                used = isinstance(p, Parameter) and p.type.is_float() and (isinstance(c, n.Call) or not p.is_buffer)
-                if used and p not in self.inputs:
+            for p in read_parameters(f):
+                if p not in self.inputs:
                     args = tuple(f"_{i}" for i in range(p.dimensions))
                     self.inputs[p] = AdjointSum(f"{plain(p.name)}_adjoint", args, (p.type,), p.name).build()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from typing import Any
 
 from .build import TRUE
 from .nodes import Expr, ForType, MemoryType, Partition
@@ -201,7 +202,8 @@ class Definition:
 class Function:
     """A Func as data. `name` is unique in the process; `args` are the names of its pure variables, innermost first.
 
-    `output_params` carry the constraints users put on `output_buffer()`, one a tuple element.
+    `output_params` carry the constraints users put on `output_buffer()`, one a tuple element. `gradient` is the rule that stands for
+    the definitions when derivatives are taken, None for the definitions themselves; opaque down here.
     """
 
     name: str
@@ -219,6 +221,7 @@ class Function:
     trace_realizations: bool = False
     trace_tags: list[str] = field(default_factory=list)
     where: str = ""
+    gradient: Any = None
 
     def stages(self) -> list[Definition]:
         """The pure definition, then the updates."""

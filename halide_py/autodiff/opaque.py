@@ -1,0 +1,197 @@
+"""Funcs the reverse pass does not look inside: those that `custom_gradient` made. Their rule turns the adjoints of the results into those of the arguments.
+
+A `FuncRule` hangs at each Function it stands for. To the reverse pass such a Function reads its arguments and nothing else, and the
+regions of what it really reads still follow from its definitions. A rule of several results is asked once, when the adjoints of all are complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import CompileError
+from ..ir import build as b
+from ..ir import nodes as n
+from ..ir.function import Function
+from ..ir.interval import Interval
+from ..ir.parameter import Parameter
+from ..ir.traverse import free_variables, nodes_of
+from ..ir.types import Type
+from ..lang.expr import convertible, to_node
+from ..lang.func import Func
+from ..lang.promotion import literal
+from ..lower import environment
+from .adjoints import reads
+from .contributions import Contribution, fresh_axis
+from .sweep import Term, reverse
+
+Target = Function | Parameter
+Callees = Callable[[Function], Iterable[Function]]
+
+
+@dataclass(eq=False)
+class FuncRule:
+    """`hook(adjoint, result, *inputs)` gives the adjoint of each input; `adjoint` and `result` are Funcs, or tuples of them for several results.
+    `name` is the function's, `where` that of the call; `inputs` are the arguments as the user gave them."""
+
+    name: str
+    where: str
+    outputs: tuple[Function, ...]
+    inputs: tuple[Any, ...]
+    hook: Callable[..., Any]
+
+    def title(self) -> str:
+        """What messages call it."""
+        return f"The gradient rule of {self.name}() ({self.where})"
+
+
+@dataclass(frozen=True)
+class Given:
+    """One contribution of a rule, to value `index` of a target."""
+
+    target: Target
+    index: int
+    contribution: Contribution
+
+
+def rule_of(f: Function) -> FuncRule | None:
+    """The rule that stands for a Function."""
+    return f.gradient  # type: ignore[no-any-return]
+
+
+def ordered(output: Function, callees: Callees) -> list[Function]:
+    """The output and all it reaches, users before what they use."""
+    done: dict[Function, None] = {}
+    entered = {output}
+    stack: list[tuple[Function, Iterator[Function]]] = [(output, iter(callees(output)))]
+    while stack:
+        f, rest = stack[-1]
+        callee = next((c for c in rest if c not in entered), None)
+        if callee is None:
+            done[f] = None
+            stack.pop()
+        else:
+            entered.add(callee)
+            stack.append((callee, iter(callees(callee))))
+    return list(reversed(done))
+
+
+def visible(f: Function) -> list[Function]:
+    """What a Function reads as the reverse pass sees it."""
+    rule = rule_of(f)
+    return environment.callees(f) if rule is None else _arguments(rule)
+
+
+def everything(f: Function) -> list[Function]:
+    """What a Function reads, and the arguments of its rule, which may be more."""
+    rule = rule_of(f)
+    return environment.callees(f) if rule is None else list(dict.fromkeys([*environment.callees(f), *_arguments(rule)]))
+
+
+def _arguments(rule: FuncRule) -> list[Function]:
+    """The Functions among the arguments of a rule, and those its Exprs read."""
+    found: dict[Function, None] = {}
+    for given in rule.inputs:
+        if isinstance(given, Func):
+            found[given.function] = None
+        elif _is_expr(given):
+            found.update({c.func: None for c in nodes_of(to_node(given), n.Call) if isinstance(c.func, Function)})
+    return list(found)
+
+
+def read_parameters(f: Function) -> list[Parameter]:
+    """The float parameters and images that a Function reads, as the reverse pass sees it."""
+    rule = rule_of(f)
+    if rule is None:
+        roots = [e for d in f.stages() for e in (*d.values, *d.args, d.predicate)]
+        images = []
+    else:
+        roots = [to_node(given) for given in rule.inputs if _is_expr(given)]
+        images = [given.param for given in rule.inputs if _is_image(given)]
+    found = [c.param for c in nodes_of(roots, (n.Call, n.Variable)) if isinstance(c, n.Call) or c.param is not None and not c.param.is_buffer]
+    return [p for p in dict.fromkeys([*found, *images]) if isinstance(p, Parameter) and p.type.is_float()]
+
+
+def _is_expr(given: Any) -> bool:
+    """Whether an argument is an Expr (a Param is one, an image or a number is none)."""
+    return literal(given) is None and not _is_image(given) and convertible(given)
+
+
+def _is_image(given: Any) -> bool:
+    param = getattr(given, "param", None)
+    return isinstance(param, Parameter) and param.is_buffer
+
+
+def apply_rule(rule: FuncRule, adjoints: Sequence[Func], region: Callable[[Function], Sequence[Interval]]) -> tuple[list[Given], list[tuple[n.Expr, Term]]]:
+    """What a rule adds to the adjoints of Funcs and images it was given, and of the leaves of Exprs; `region` is where the adjoint of a Func counts."""
+    results = tuple(map(Func.of, rule.outputs))
+    single = len(results) == 1
+    returned = rule.hook(adjoints[0] if single else tuple(adjoints), results[0] if single else results, *rule.inputs)
+    parts = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+    if len(parts) != len(rule.inputs):
+        raise CompileError(f"{rule.title()} returned {len(parts)} adjoints for {len(rule.inputs)} arguments; return one for each, None where it is not "
+                           "differentiable")
+    given: list[Given] = []
+    leaves: list[tuple[n.Expr, Term]] = []
+    for i, (argument, part) in enumerate(zip(rule.inputs, parts)):
+        what = f"{rule.title()} returned for argument {i + 1}"
+        if part is None:
+            continue
+        if isinstance(argument, Func):
+            f = argument.function
+            given += _for_dimensions(what, f, f.types, f.args, region(f), part)
+        elif _is_image(argument):
+            p = argument.param
+            names = tuple(f"_{d}" for d in range(p.dimensions))
+            given += _for_dimensions(f"{what}, {p.name},", p, (p.type,), names, (Interval.everything(),) * p.dimensions, part)
+        elif _is_expr(argument):
+            leaves += _for_expr(what, to_node(argument), part)
+        else:
+            raise CompileError(f"{what}, {argument!r}, an adjoint; it is a constant: return None")
+    return given, leaves
+
+
+def _for_dimensions(what: str, target: Target, types: Sequence[Type], names: Sequence[str], region: Sequence[Interval], part: Any) -> Iterator[Given]:
+    """A Func of adjoints, over the dimensions of a Func or image."""
+    if not isinstance(part, Func):
+        raise CompileError(f"{what} a {type(part).__name__}; return a Func over the {len(names)} dimensions of {target.name}")
+    found = part.function
+    if not part.defined() or len(found.args) != len(names) or len(found.types) != len(types):
+        shape = f"of {len(found.args)} dimensions and {len(found.types)} values" if part.defined() else "without definition"
+        raise CompileError(f"{what} Func {part.name()} {shape}, but {target.name} has {len(names)} dimensions and {len(types)} values")
+    for t, got in zip(types, found.types):
+        if t.is_float() and got is not t:
+            raise CompileError(f"{what} Func {part.name()} of type {got}, but {target.name} is {t}; cast it")
+    axes = tuple(fresh_axis(name, interval, True) for name, interval in zip(names, region))
+    at = tuple(a.variable() for a in axes)
+    for i, (t, value) in enumerate(zip(types, reads(part, at))):
+        if t.is_float():
+            yield Given(target, i, Contribution(at, Term(value), axes))
+
+
+def _for_expr(what: str, argument: n.Expr, part: Any) -> list[tuple[n.Expr, Term]]:
+    """The adjoint of an Expr without free Vars, passed on to what it is made of."""
+    if isinstance(part, Func):
+        if not part.defined() or part.dimensions():
+            raise CompileError(f"{what} Func {part.name()}, which has dimensions; the argument is one value: return an Expr or a Func without dimensions")
+        value = reads(part, ())[0]
+    else:
+        value = b.const(argument.type, part) if literal(part) is not None else to_node(part)
+    stray = [v.name for v in free_variables([value, argument]).values() if v.param is None]
+    if stray:
+        raise CompileError(f"{what} uses {', '.join(stray)}; the argument and its adjoint are one value each: sum over an RDom")
+    if not argument.type.is_float():
+        return []
+    if value.type is not argument.type:
+        raise CompileError(f"{what} an adjoint of type {value.type}, but the argument is {argument.type}; cast it")
+    return reverse([(argument, Term(value))], what)
+
+
+def wrapped(f: Func) -> Func:
+    """A Func of its own with the values of another: rules cannot hang at what has a meaning of its own."""
+    new = Func(f"{f.name().replace('$', '_')}_with_gradient")
+    new[tuple(f.args())] = f[tuple(f.args())] if f.outputs() == 1 else tuple(f[tuple(f.args())])
+    return new
+
+
