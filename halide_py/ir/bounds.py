@@ -34,6 +34,12 @@ class Bounds:
         for name in scope:
             self.bits |= n.symbol_bit(name)
 
+    def copy(self) -> Bounds:
+        """The same scope and limits, to narrow further in a branch."""
+        out = Bounds(self.scope, self.func_values)
+        out.limits = list(self.limits)
+        return out
+
     def bind(self, name: str, interval: Interval) -> bool:
         """Let a variable range over an interval. True if it had another one (copies of code bind names twice): what was found is forgotten."""
         before = self.scope.get(name, interval)

@@ -8,6 +8,7 @@ from typing import Any
 from . import nodes as n
 from .bounds import RULES, Bounds
 from .build import FALSE, TRUE, as_const, const, is_false, is_true
+from .conditions import conjuncts, limit
 from .interval_type import Interval, type_interval
 from .simplify import linear
 from .simplify.ranges import UNKNOWN, Range, fit
@@ -194,7 +195,17 @@ def _extremum(b: Bounds, e: Any) -> Interval:
 
 
 def _select(b: Bounds, e: n.Select) -> Interval:
-    return b.join([b.bounds(e.true_value), b.bounds(e.false_value)])
+    return b.join([_in_branch(b, e.true_value, e.condition, True), _in_branch(b, e.false_value, e.condition, False)])
+
+
+def _in_branch(b: Bounds, value: n.Expr, condition: n.Expr, holds: bool) -> Interval:
+    """The interval of an integer where `condition` holds or does not: `select(x < 0, 0, x)` is not below 0."""
+    if not value.type.overflow_is_undefined() or not value.symbols & condition.symbols & b.bits or not (b.varies(value) and b.varies(condition)):
+        return b.bounds(value)
+    branch = b.copy()
+    for c in conjuncts(condition, holds):
+        limit(branch, c)
+    return branch.bounds(value)
 
 
 def _condition(b: Bounds, e: n.Expr) -> Interval:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 from . import nodes as n
 from .build import as_int, const, is_true
+from .conditions import conjuncts, limit
 from .interval import Bounds, FuncValues, Interval
-from .simplify import linear, simplify
+from .simplify import simplify
 from .simplify.calls import reads_memory
-from .simplify.logic import negation
 from .traverse import deep_recursion, substitute
 
 
@@ -262,72 +262,17 @@ class _Branch:
             return
         self.saved = walk.bounds, walk.seen, walk.conditions
         outer = walk.bounds
-        walk.bounds = inner = Bounds(outer.scope, outer.func_values)
-        inner.limits = list(outer.limits)
+        walk.bounds = inner = outer.copy()
         walk.seen = set()
         walk.conditions = list(walk.conditions)
-        for c in _conjuncts(self.condition, self.holds):
-            _limit(inner, c)
+        for c in conjuncts(self.condition, self.holds):
+            limit(inner, c)
             if not outer.varies(c) and not reads_memory(c):
                 walk.conditions.append(c)
 
     def __exit__(self, *_: object) -> None:
         if self.active:
             self.walk.bounds, self.walk.seen, self.walk.conditions = self.saved
-
-
-def _conjuncts(e: n.Expr, holds: bool) -> list[n.Expr]:
-    """Conditions that all hold where `e` does (or does not)."""
-    out: list[n.Expr] = []
-    stack = [(e, holds)]
-    while stack:
-        c, h = stack.pop()
-        if type(c) is n.Call and c.name in ("likely", "likely_if_innermost"):
-            stack.append((c.args[0], h))
-        elif type(c) is (n.And if h else n.Or):
-            stack += [(c.b, h), (c.a, h)]
-        elif type(c) is n.Not:
-            stack.append((c.a, not h))
-        elif type(c) is n.Broadcast:
-            stack.append((c.value, h))
-        elif c.type.is_scalar():
-            out.append(c if h else negation(c) or n.Not(c))
-    return out
-
-
-def _limit(b: Bounds, c: n.Expr) -> None:
-    """Narrow the scope by a comparison of integers that do not overflow."""
-    if type(c) not in (n.LT, n.LE, n.EQ) or not c.a.type.overflow_is_undefined():  # type: ignore[attr-defined]
-        return
-    terms, k = linear.difference(c.b, c.a)  # type: ignore[attr-defined]
-    if type(c) is n.LT:
-        k -= 1
-    _at_least(b, terms, k)
-    if type(c) is n.EQ:
-        _at_least(b, {e: -w for e, w in terms.items()}, -k)
-
-
-def _at_least(b: Bounds, terms: linear.Terms, k: int) -> None:
-    """terms + k >= 0: a limit of the part made of scope variables, and of each of them alone."""
-    varying = {e: w for e, w in terms.items() if b.varies(e) and not b.bounds(e).is_point()}
-    if not varying:
-        return
-    rest = {e: w for e, w in terms.items() if e not in varying}
-    t = next(iter(terms)).type
-    fixed = b.sum_of(next(iter(terms)), rest, k)
-    if fixed.max is not None:  # varying >= -fixed
-        low = b.simple(n.Sub(const(t, 0), fixed.max))
-        b.limits.append((varying, low, None))
-    for e, w in varying.items():
-        if type(e) is not n.Variable or e.name not in b.scope:
-            continue
-        others = b.sum_of(e, {x: c for x, c in terms.items() if x is not e}, k)
-        if others.max is None:
-            continue
-        if w > 0:  # e >= -others / w, rounded up
-            b.narrow(e.name, Interval(b.simple(n.Sub(const(t, 0), n.Div(others.max, const(t, w)))), None))
-        else:
-            b.narrow(e.name, Interval(None, b.simple(n.Div(others.max, const(t, -w)))))
 
 
 def constant_extent(i: Interval) -> int | None:

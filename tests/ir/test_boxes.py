@@ -88,6 +88,14 @@ def test_names_bound_twice_in_disjoint_scopes() -> None:
     assert text(boxes_touched(lets, {})["f"]) == ["3 .. 7"]
 
 
+def test_a_guard_by_a_minimum_limits_by_either_side() -> None:
+    """The tail of a guarded split inside a guarded tile: neither side of the minimum alone is the bound of the inner loop."""
+    end = n.Min(A(M(X, K(4)), K(3)), W)
+    point = A(M(X, K(4)), M(Y, K(3)))
+    s = loop("x", K(0), K(100), loop("y", K(0), K(2), n.IfThenElse(n.LE(point, end), provide(f(point), X))))
+    assert text(boxes_touched(s, {})["f"]) == ["0 .. min(((min(w, 399)/4)*4) + 3, w)"]
+
+
 def test_merge() -> None:
     used = n.LT(X, K(0))
     out = merge_boxes(Box([Interval(K(0), X)], used), Box([Interval(K(2), K(5))]))

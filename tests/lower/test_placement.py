@@ -22,6 +22,8 @@ SCHEDULES: dict[str, Schedule] = {
     "vectors": lambda rows, blur: (rows.store_root().compute_at(blur, y).vectorize(x, 8), blur.vectorize(x, 8)),
     "strips": lambda rows, blur: (blur.split(y, yo, yi, 4).parallel(yo), rows.store_at(blur, yo).compute_at(blur, yi)),
     "guarded_strips": lambda rows, blur: (blur.split(y, yo, yi, 8, hl.TailStrategy.GuardWithIf), rows.compute_at(blur, yo).vectorize(x, 4)),
+    "guards_in_guards": lambda rows, blur: (
+        blur.split(y, yo, yi, 8, hl.TailStrategy.GuardWithIf), rows.compute_at(blur, yo).split(y, yo, yi, 4, hl.TailStrategy.GuardWithIf)),
 }
 
 

@@ -1,0 +1,91 @@
+"""What conditions say: the comparisons that hold in a branch, and the intervals of variables and linear forms they limit.
+
+Only integers that do not overflow are believed; everything else limits nothing, which is safe.
+"""
+
+from __future__ import annotations
+
+from . import nodes as n
+from .bounds import Bounds
+from .build import const
+from .interval_type import Interval
+from .simplify import linear
+from .simplify.logic import negation
+
+
+def conjuncts(e: n.Expr, holds: bool) -> list[n.Expr]:
+    """Conditions that all hold where `e` does (or does not)."""
+    out: list[n.Expr] = []
+    stack = [(e, holds)]
+    while stack:
+        c, h = stack.pop()
+        if type(c) is n.Call and c.name in ("likely", "likely_if_innermost"):
+            stack.append((c.args[0], h))
+        elif type(c) is (n.And if h else n.Or):
+            stack += [(c.b, h), (c.a, h)]
+        elif type(c) is n.Not:
+            stack.append((c.a, not h))
+        elif type(c) is n.Broadcast:
+            stack.append((c.value, h))
+        elif c.type.is_scalar():
+            out.append(c if h else negation(c) or n.Not(c))
+    return out
+
+
+def limit(b: Bounds, c: n.Expr) -> None:
+    """Narrow the scope by a comparison of integers that do not overflow."""
+    if type(c) not in (n.LT, n.LE, n.EQ) or not c.a.type.overflow_is_undefined():  # type: ignore[attr-defined]
+        return
+    terms, k = linear.difference(c.b, c.a)  # type: ignore[attr-defined]
+    if type(c) is n.LT:
+        k -= 1
+    for form in _each_side(b, terms, k):
+        _at_least(b, *form)
+    if type(c) is n.EQ:
+        for form in _each_side(b, {e: -w for e, w in terms.items()}, -k):
+            _at_least(b, *form)
+
+
+_MOST_SIDES = 8
+
+
+def _each_side(b: Bounds, terms: linear.Terms, k: int) -> list[tuple[linear.Terms, int]]:
+    """Linear forms that are not negative where terms + k is not: itself, and where it holds a varying `min`, the forms of either side.
+
+    x <= min(p, q) says x <= p and x <= q, each of which may limit x where the interval of the min says nothing about x.
+    """
+    out = [(terms, k)]
+    for form, constant in out:
+        for e, w in form.items():
+            if len(out) < _MOST_SIDES and type(e) is (n.Min if w > 0 else n.Max) and b.varies(e):
+                for side in (e.a, e.b):
+                    other, more = linear.gather(side)
+                    sides = {t: c for t, c in form.items() if t is not e}
+                    for t, c in other.items():
+                        sides[t] = sides.get(t, 0) + w * c
+                    out.append(({t: c for t, c in sides.items() if c}, constant + w * more))
+                break
+    return out
+
+
+def _at_least(b: Bounds, terms: linear.Terms, k: int) -> None:
+    """terms + k >= 0: a limit of the part made of scope variables, and of each of them alone."""
+    varying = {e: w for e, w in terms.items() if b.varies(e) and not b.bounds(e).is_point()}
+    if not varying:
+        return
+    rest = {e: w for e, w in terms.items() if e not in varying}
+    t = next(iter(terms)).type
+    fixed = b.sum_of(next(iter(terms)), rest, k)
+    if fixed.max is not None:  # varying >= -fixed
+        low = b.simple(n.Sub(const(t, 0), fixed.max))
+        b.limits.append((varying, low, None))
+    for e, w in varying.items():
+        if type(e) is not n.Variable or e.name not in b.scope:
+            continue
+        others = b.sum_of(e, {x: c for x, c in terms.items() if x is not e}, k)
+        if others.max is None:
+            continue
+        if w > 0:  # e >= -others / w, rounded up
+            b.narrow(e.name, Interval(b.simple(n.Sub(const(t, 0), n.Div(others.max, const(t, w)))), None))
+        else:
+            b.narrow(e.name, Interval(None, b.simple(n.Div(others.max, const(t, -w)))))
