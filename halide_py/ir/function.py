@@ -179,6 +179,8 @@ class FuncSchedule:
 
     compute_level: LoopLevel = field(default_factory=inline_level)
     store_level: LoopLevel = field(default_factory=inline_level)
+    hoist_level: LoopLevel = field(default_factory=inline_level)
+    ring_buffer: Expr | None = None
     storage_dims: list[StorageDim] = field(default_factory=list)
     bounds: list[Bound] = field(default_factory=list)
     estimates: list[Bound] = field(default_factory=list)

@@ -603,6 +603,14 @@ class Realize(Stmt):
 
 
 @node
+class HoistedStorage(Stmt):
+    """The memory of Func `name`, realized somewhere inside, is allocated here; gone once that is done."""
+
+    name: str
+    body: Stmt
+
+
+@node
 class Allocate(Stmt):
     """`extents[0] * extents[1] * ...` elements of `type` under `name`, alive in `body`; not initialised. `padding` elements follow the last."""
 

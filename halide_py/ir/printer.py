@@ -239,9 +239,9 @@ class _Printer:
         self.list((s.condition, s.message))
         self.out.append(")\n")
 
-    def produce(self, s: n.Produce) -> None:
-        """A Produce."""
-        self.line(f"produce {s.name} {{")
+    def produce(self, s: n.Produce | n.HoistedStorage) -> None:
+        """A Produce or HoistedStorage."""
+        self.line(f"{'produce' if isinstance(s, n.Produce) else 'hoisted storage'} {s.name} {{")
         self.nested(s.body)
         self.line("}")
 
@@ -393,6 +393,7 @@ _STMTS: dict[type[n.Node], Callable[[_Printer, Any], None]] = {
     n.Store: _Printer.store,
     n.Provide: _Printer.provide,
     n.Realize: _Printer.realize,
+    n.HoistedStorage: _Printer.produce,
     n.Allocate: _Printer.allocate,
     n.Block: _Printer.block,
     n.IfThenElse: _Printer.conditional,

@@ -81,9 +81,9 @@ class AllocationBounds:
             body, boxes = self.visit(s.body)
             last = b.sub(b.add(s.min, s.extent), b.i32(1))
             return n.For(s.name, s.min, s.extent, s.kind, s.partition, body), self.eliminate(boxes, s.name, Interval(s.min, last))
-        if isinstance(s, n.Produce):
+        if isinstance(s, (n.Produce, n.HoistedStorage)):
             body, boxes = self.visit(s.body)
-            return n.Produce(s.name, body), boxes
+            return type(s)(s.name, body), boxes
         if isinstance(s, n.Realize):
             return self.realize(s)
         if isinstance(s, n.IfThenElse):

@@ -26,9 +26,11 @@ from . import (
     allocation_bounds,
     atomics,
     bounds_inference,
+    hoist_storage,
     image_checks,
     parameter_checks,
     partition_loops,
+    ring_buffers,
     sliding_window,
     small_allocations,
     storage_flattening,
@@ -99,8 +101,12 @@ PASSES: tuple[Pass, ...] = (
     Pass("small_allocations", lambda s, c: small_allocations.bound_small_allocations(s)),
     # Reports coordinates and tuples, so before both are flattened.
     Pass("tracing", lambda s, c: tracing.inject_tracing(s, c.env, c.output_names, c.args)),
+    # Adds a coordinate that users of traces and messages about sizes need not see.
+    Pass("ring_buffers", lambda s, c: ring_buffers.ring_buffers(s, c.env)),
     Pass("tuples", lambda s, c: tuples.split_tuples(s, c.env)),
     Pass("storage_flattening", lambda s, c: storage_flattening.storage_flattening(s, c.env, c.args), (n.Realize, n.Provide)),
+    # Sizes are lets around allocations now, in the symbols of the loops to be hoisted over.
+    Pass("hoist_storage", lambda s, c: hoist_storage.hoist_storage(s, c.env), (n.HoistedStorage,)),
     Pass("parameter_checks", lambda s, c: parameter_checks.add_parameter_checks(s, c.args, c.requirements, c.nests.stages)),
     Pass("unpack_buffers", lambda s, c: unpack_buffers.unpack_buffers(s, c.args)),
     # Flat indices become linear forms, which is what makes ramps dense below.

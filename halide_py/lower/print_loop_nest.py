@@ -40,6 +40,8 @@ class _Printer:
             if not here:
                 self.line(depth, f"store {s.name}:")
             self.stmt(s.body, depth if here else depth + 1)
+        elif isinstance(s, n.HoistedStorage):
+            self.stmt(s.body, depth)
         elif isinstance(s, n.Produce):
             self.line(depth, f"produce {s.name}:")
             self.stmt(s.body, depth + 1)

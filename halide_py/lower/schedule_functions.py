@@ -124,9 +124,12 @@ def _position(f: Function, level: LoopLevel, directive: str, loops: list[n.For],
 def check_levels(f: Function, s: n.Stmt) -> None:
     """Raise CompileError unless the compute and store levels enclose all uses of `f`, in the right order, with no race."""
     schedule = f.schedule
-    for level in (schedule.compute_level, schedule.store_level):
+    for level in (schedule.compute_level, schedule.store_level, schedule.hoist_level):
         if not level.defined:
             raise CompileError(f"Func {f.name} has a LoopLevel that was never set ({f.where})")
+    if schedule.ring_buffer is not None and _hoist_level(f) is None:
+        raise CompileError(f"Func {f.name} is scheduled ring_buffer(), but its storage is not hoisted; add hoist_storage() with a loop outside of that of "
+                           f"store_at() or compute_at() ({f.where})")
     if schedule.compute_level.is_inline():
         return
     names = [loop.name for loop in legal_levels(s, f.name)]
@@ -135,14 +138,26 @@ def check_levels(f: Function, s: n.Stmt) -> None:
     for loops in uses_of(s, f.name):
         compute = _position(f, schedule.compute_level, "compute_at", loops, advice)
         store = compute if schedule.store_level.is_inline() else _position(f, schedule.store_level, "store_at", loops, advice)
+        hoist = store if schedule.hoist_level.is_inline() else _position(f, schedule.hoist_level, "hoist_storage", loops, advice)
         if store > compute:
             raise CompileError(f"Func {f.name} is stored inside the loop it is computed at; store_at must name a loop outside of compute_at. {advice}")
-        for loop in loops[store + 1:compute + 1]:
+        if hoist > store:
+            raise CompileError(f"The storage of Func {f.name} is hoisted to a loop inside the one it is stored at; hoist_storage must name a loop outside "
+                               f"of store_at. {advice}")
+        for i, loop in enumerate(loops[hoist + 1:compute + 1], hoist + 1):
             if loop.kind in (n.ForType.Parallel, n.ForType.Vectorized):
                 kind = "parallel" if loop.kind is n.ForType.Parallel else "vectorized"
+                kept = "is stored" if i > store else "has its storage hoisted"
                 raise CompileError(
-                    f"Func {f.name} is stored outside of the {kind} loop {describe(loop.name)} but computed inside it, which is a potential race "
+                    f"Func {f.name} {kept} outside of the {kind} loop {describe(loop.name)} but computed inside it, which is a potential race "
                     f"condition; store it inside that loop, or compute it outside. {advice}")
+
+
+def _hoist_level(f: Function) -> LoopLevel | None:
+    """The place of the Func's memory where that is not the place of its storage."""
+    s = f.schedule
+    store = s.compute_level if s.store_level.is_inline() else s.store_level
+    return None if s.hoist_level.is_inline() or s.hoist_level.same(store) else s.hoist_level
 
 
 def inject(f: Function, nests: list[StageNest], s: n.Stmt, is_output: bool) -> n.Stmt:
@@ -163,6 +178,7 @@ def inject(f: Function, nests: list[StageNest], s: n.Stmt, is_output: bool) -> n
     if compute.is_inline():  # an inline Func with updates
         return rewrite(s, {n.Provide: provide, n.IfThenElse: guard}, n.symbol_bit(f.name))
     stored_here = store.is_inline() or store.same(compute)
+    hoist = _hoist_level(f)
 
     def loop(op: n.For, rec: Rec) -> n.Stmt:
         if not mentions(op.body, f.name):
@@ -175,10 +191,14 @@ def inject(f: Function, nests: list[StageNest], s: n.Stmt, is_output: bool) -> n
                 body = realize(f, body)
         if not stored_here and store.matches(op.name):
             body = realize(f, body)
+        if hoist is not None and hoist.matches(op.name):
+            body = n.HoistedStorage(f.name, body)
         return n.For(op.name, op.min, op.extent, op.kind, op.partition, rewrap(around, body))
 
     out = rewrite(s, {n.For: loop}, n.symbol_bit(f.name))
-    return realize(f, out) if store.is_root() and not stored_here else out
+    if store.is_root() and not stored_here:
+        out = realize(f, out)
+    return n.HoistedStorage(f.name, out) if hoist is not None and hoist.is_root() else out
 
 
 def schedule_functions(env: Environment, outputs: set[str]) -> tuple[n.Stmt, Nests]:

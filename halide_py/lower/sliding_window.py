@@ -136,6 +136,9 @@ def _slide_along(f: Function, dims: list[str], op: n.For) -> n.Stmt:
                 return s, _slide(f, dims, op, _Lets(lets), monotone)
             body, new = search(s.body, monotone)
             return n.Produce(s.name, body), new
+        if isinstance(s, n.HoistedStorage):
+            body, new = search(s.body, monotone)
+            return n.HoistedStorage(s.name, body), new
         if isinstance(s, n.LetStmt):
             lets[s.name] = s.value
             body, new = search(s.body, monotone)

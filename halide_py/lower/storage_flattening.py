@@ -68,7 +68,7 @@ class _Storage:
                 self.asserts.append(n.Assert(n.LE(extent, bound), message))
                 extent = bound
             if alignment is not None:
-                extent = _round_up(extent, alignment)
+                extent = _round_up(extent, b.max_(alignment, b.i32(1)))
             self.allocated.append(extent)
             self.strides[d] = stride
             stride = b.mul(stride, extent)
@@ -79,10 +79,11 @@ class _Storage:
     @staticmethod
     def _order(r: n.Realize, function: Function | None) -> list[tuple[int, n.Expr | None, n.Expr | None]]:
         """Dimension, alignment and bound of each storage dimension, densest first."""
-        if function is None or len(function.schedule.storage_dims) != len(r.mins):
+        if function is None or len(function.schedule.storage_dims) > len(r.mins):
             return [(d, None, None) for d in range(len(r.mins))]
         position = {name: d for d, name in enumerate(function.args)}
-        return [(position[s.var], s.alignment, s.bound) for s in function.schedule.storage_dims]
+        own = [(position[s.var], s.alignment, s.bound) for s in function.schedule.storage_dims]
+        return own + [(d, None, None) for d in range(len(own), len(r.mins))]  # the instances of a ring buffer
 
     def _named(self, name: str, value: n.Expr) -> n.Expr:
         if b.as_int(value) is not None:

@@ -58,7 +58,7 @@ def _loops(s: n.Stmt, name: str, values: FuncValues) -> Iterator[n.For]:
             if isinstance(s, n.LetStmt) and mentions(s.value, name):
                 return
             s = s.body
-        elif isinstance(s, n.Produce):
+        elif isinstance(s, (n.Produce, n.HoistedStorage)):
             s = s.body
         elif isinstance(s, n.For):
             if s.kind is not n.ForType.Serial or not any(p.name == name for p in nodes_of(s.body, n.Produce)):

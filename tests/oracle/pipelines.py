@@ -377,7 +377,17 @@ class Scheduler:
             self.line(f"{f.name}.store_root()")
         elif store == 2 and at + 1 < len(spots):
             self.line(f"{f.name}.store_at({user.name}, {spots[self.w.int(at + 1, len(spots) - 1)]})")
+        self.storage(f, f"{user.name}, {spots[-1]}")
         return True
+
+    def storage(self, f: FuncInfo, place: str) -> None:
+        """How what is kept of a Func is laid out, and where its memory comes from."""
+        kind = self.w.int(0, 11)
+        v, size = self.w.pick(["x", "y"]), self.w.pick([2, 3, 8])
+        lines = {0: f".hoist_storage({place})", 1: f".hoist_storage_root().ring_buffer({size})", 2: f".reorder_storage(y, x).align_storage({v}, {size})",
+                 3: f".bound_storage({v}, {size})", 4: f".fold_storage({v}, {size})", 5: ".store_in(hl.MemoryType.Stack)", 6: ".store_in(hl.MemoryType.Heap)"}
+        if kind in lines:
+            self.line(f.name + lines[kind])
 
     def tail(self, s: Stage, loop: Loop) -> str:
         options = ["Auto", "GuardWithIf"] if loop.reduction else ["Auto", "GuardWithIf", "RoundUp"]
