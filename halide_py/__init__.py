@@ -147,6 +147,14 @@ from .lang.pipeline import Pipeline
 from .lang.rdom import Range, RDom, RVar, VarOrRVar
 from .lang.reductions import argmax, argmin, maximum, minimum, product, sum
 from .lang.stage import Stage
+from .lang.target_queries import (
+    target_arch_is,
+    target_bits,
+    target_has_feature,
+    target_natural_vector_size,
+    target_os_is,
+    user_context_value,
+)
 from .lang.tuples import Tuple
 from .lang.var import Var, _, _0, _1, _2, _3, _4, _5, _6, _7, _8, _9, vars
 
@@ -167,8 +175,10 @@ __all__ = [
     "register_gradient", "reinterpret", "require", "round", "rounding_halving_add", "rounding_mul_shift_right", "rounding_shift_left",
     "rounding_shift_right", "RVar", "saturating_add", "saturating_cast", "saturating_sub", "scatter", "select", "set_num_threads", "sin",
     "sinh", "sqrt", "Stage", "StmtOutputFormat", "stop_gradient", "strict_float", "sum", "TailStrategy", "tan", "tanh", "Target",
-    "target_feature_for_device_api", "TargetArch", "TargetFeature", "TargetOS", "TargetProcessorTune", "trunc", "Tuple", "Type", "TypeCode",
-    "u16", "u16_sat", "u32", "u32_sat", "u64", "u64_sat", "u8", "u8_sat", "UInt", "undef", "unsafe_promise_clamped", "Var", "VarOrRVar",
+    "target_arch_is", "target_bits", "target_feature_for_device_api",
+    "target_has_feature", "target_natural_vector_size", "target_os_is", "TargetArch", "TargetFeature", "TargetOS", "TargetProcessorTune", "trunc", "Tuple", "Type", "TypeCode",
+    "u16", "u16_sat", "u32", "u32_sat", "u64", "u64_sat", "u8", "u8_sat", "UInt", "undef", "unsafe_promise_clamped", "user_context_value",
+    "Var", "VarOrRVar",
     "vars", "widen_right_add", "widen_right_mul", "widen_right_sub", "widening_add", "widening_mul", "widening_shift_left",
     "widening_shift_right", "widening_sub",
     "with_gradient",

@@ -111,7 +111,7 @@ class AdjointSum:
             check_bounded(p.axes, self.what, where)
             domain = _domain(p, domains)
             lhs = tuple(_over(p, domain, e) for e in p.lhs)
-            update = updates.setdefault((lhs, None if domain is None else domain.domain), _Update(lhs, domain))
+            update = updates.setdefault((lhs, None if domain is None else domain.reduction), _Update(lhs, domain))
             update.values.setdefault(index, []).append(_over(p, domain, p.value if p.is_scatter() else _selected(p)))
         f = Func(self.name)
         base = self.base or [zero(t) for t in self.types]
@@ -164,7 +164,7 @@ def _over(p: Placed, domain: RDom | None, e: n.Expr) -> n.Expr:
 
 
 def _mentions(domain: RDom, roots: Sequence[n.Expr]) -> bool:
-    return any(v.rdom is domain.domain for v in nodes_of(roots, n.Variable))
+    return any(v.rdom is domain.reduction for v in nodes_of(roots, n.Variable))
 
 
 def _mentioning(domain: RDom, value: n.Expr) -> n.Expr:

@@ -24,7 +24,7 @@ def call(em: Emitter, e: n.Call, start: int, count: int) -> str:
     if e.name in expand.IDENTITIES:
         em.unit.strict |= e.name == "strict_float"
         return em.emit(e.args[0], start, count)
-    special = _SPECIAL.get(e.name) or intrinsics.FORMS.get(e.name)
+    special = _SPECIAL.get(e.name) or intrinsics.form_of(e)
     if special is not None:
         return special(em, e, start, count)
     if count > 1:
@@ -225,11 +225,13 @@ def _undef_mask(em: Emitter, e: n.Call, start: int, count: int, bits: int) -> st
     return f"(({em.vector_type(f'i{bits}', count)}){{}})"
 
 
+def _user_context(em: Emitter, e: n.Call, start: int, count: int) -> str:
+    return f"((void *){em.context})"
 
 
 _SPECIAL: dict[str, Form] = {
     "if_then_else": _if_then_else, "return_second": _return_second, "require": _require, "print": _print, "print_when": _print, "stringify": _stringify,
-    "trace": _trace, "undef": _undef,
+    "trace": _trace, "undef": _undef, "user_context_value": _user_context,
 }
 _MASKS: dict[str, MaskForm] = {
     "if_then_else": _if_then_else_mask, "return_second": _return_second_mask, "require": _require_mask, "print": _print_mask, "print_when": _print_mask,

@@ -223,7 +223,9 @@ def _concat_bits(e: n.Call) -> n.Expr:
 
 def _extract_bits(e: n.Call) -> n.Expr:
     x, at = e.args
-    return b.cast(e.type, intrinsic("shift_right", x.type, x, b.cast(_unsigned(x.type), at)))
+    u = _unsigned(x.type)
+    bits: n.Expr = x if x.type is u else n.Reinterpret(u, x)
+    return b.cast(e.type, intrinsic("shift_right", u, bits, b.cast(u, at)))
 
 
 RULES: dict[str, Rule] = {

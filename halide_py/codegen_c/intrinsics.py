@@ -8,6 +8,7 @@ from typing import Any
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.intrinsics import intrinsic
+from ..ir.simplify import constant_bound
 from ..ir.types import Type, TypeCode
 from . import vectors as v
 from .ctypes_of import short_type, value_bits, value_type
@@ -88,13 +89,25 @@ def _shift(em: Emitter, e: n.Call, start: int, count: int) -> str:
         wide = em.expansions[key] = _vector_shift(e)
         em.note_uses(wide, e.args)
     if isinstance(wide, n.Call) and wide.name in ("shift_left", "shift_right"):
-        mask = v.const_operand(wide.args[1], t.bits() - 1)
-        x, y = em.emit(wide.args[0], start, count), em.emit(wide.args[1], start, count)
-        if short_type(wide.args[1].type) != short_type(t):
-            y = f"({em.c_type(t, count)}){y}"
-            mask = v.const_operand(e, t.bits() - 1)
-        return f"({x} {'<<' if wide.name == 'shift_left' else '>>'} ({y} & {mask}))"
+        return _vector_shift_by(em, wide, start, count)
     return em.emit(wide, start, count)
+
+
+def _vector_shift_by(em: Emitter, e: n.Call, start: int, count: int) -> str:
+    """By a vector of unsigned amounts. What C leaves open, an amount of the width or more, moves everything out, as for scalars."""
+    t, amount = e.type, e.args[1]
+    bits, left = t.bits(), e.name == "shift_left"
+    x, y = em.emit(e.args[0], start, count), em.atom(amount, start, count)
+    ctype, operator = em.c_type(t, count), "<<" if left else ">>"
+    high = constant_bound(amount, upper=True)
+    if high is not None and high < bits:
+        return f"({x} {operator} {y if short_type(amount.type) == short_type(t) else f'({ctype}){y}'})"
+    last, wide = v.const_operand(amount, bits - 1), em.c_type(amount.type, count)
+    kept = f"HL_SELECT({wide}, {y} < {last}, {y}, {last} - ({wide}){{}})"
+    if not left and t.is_int():
+        return f"({x} >> ({ctype})({kept}))"
+    within = f"({y} <= {last})"
+    return f"(({ctype})(({em.vector_type(f'i{bits}', count)}){within} & ({em.vector_type(f'i{bits}', count)})({x} {operator} ({ctype})({y} & {last}))))"
 
 
 def _amount(em: Emitter, e: n.Expr, start: int) -> str:
@@ -179,6 +192,22 @@ def _float_division(em: Emitter, e: n.Call, start: int, count: int, name: str) -
         return em.emit(n.Div(*e.args), start, count)
     function = "__builtin_fmod" if value_bits(e.type) == 64 else "__builtin_fmodf"
     return lane_by_lane(em, e.type, count, function, [em.lanes(a, start, count) for a in e.args])
+
+
+def _wide_product(em: Emitter, e: n.Call, start: int, count: int) -> str:
+    """mul_shift_right of 64 bits, through the 128 bits that C has for scalars."""
+    helper = em.unit.helper(f"hl_mulshr_{short_type(e.type)}")
+    lanes = [em.lanes(a, start, count) if a.type.is_vector() else [em.scalar(a)] * count for a in e.args]
+    rounding = int(e.name == "rounding_mul_shift_right")
+    texts = [f"{helper}({x}, {y}, (uint64_t){q}, {rounding})" for x, y, q in zip(*lanes)]
+    return em.from_lanes(e.type, count, texts) if count > 1 else texts[0]
+
+
+def form_of(e: n.Call) -> Callable[[Emitter, n.Call, int, int], str] | None:
+    """The form of an intrinsic that needs no writing out."""
+    if e.type.bits() == 64 and e.name in ("mul_shift_right", "rounding_mul_shift_right"):
+        return _wide_product
+    return FORMS.get(e.name)
 
 
 def _classify(em: Emitter, e: n.Call, start: int, count: int) -> str:

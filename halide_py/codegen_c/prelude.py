@@ -42,6 +42,15 @@ for _bits in (8, 16, 32, 64):
     _add(f"hl_ctz_u{_bits}", f"static inline int hl_ctz_u{_bits}({_u} a) {{ return a ? __builtin_ctz{_long}(a) : {_bits}; }}")
     _add(f"hl_popcount_u{_bits}", f"static inline int hl_popcount_u{_bits}({_u} a) {{ return __builtin_popcount{_long}(a); }}")
 
+for _s in "iu":
+    _t, _product = f"{'' if _s == 'i' else 'u'}int64_t", f"{'' if _s == 'i' else 'unsigned '}__int128"
+    _limits = "p > INT64_MAX_ ? INT64_MAX_ : p < -INT64_MAX_ - 1 ? -INT64_MAX_ - 1 : (int64_t)p" if _s == "i" else "p >> 64 ? ~(uint64_t)0 : (uint64_t)p"
+    _add(f"hl_mulshr_{_s}64", f"""static inline {_t} hl_mulshr_{_s}64({_t} a, {_t} b, uint64_t shift, int rounding) {{
+    __extension__ {_product} p = ({_product})a * b;
+    const int half = rounding && shift && shift < 128 ? (int)(p >> (shift - 1)) & 1 : 0;
+    p = (shift < 128 ? p >> shift : p < 0 ? ({_product})-1 : 0) + half;
+    return {_limits.replace('INT64_MAX_', '9223372036854775807ll')};
+}}""")
 _add("hl_mod_f32", "static inline float hl_mod_f32(float a, float b) { return a - b * __builtin_floorf(a / b); }")
 _add("hl_mod_f64", "static inline double hl_mod_f64(double a, double b) { return a - b * __builtin_floor(a / b); }")
 for _bits, _f in ((32, "float"), (64, "double")):

@@ -294,6 +294,11 @@ def _values(b: Bounds, e: n.Call) -> Interval:
     return b.join(map(b.bounds, chosen))
 
 
+def _any(b: Bounds, e: n.Call) -> Interval:
+    """gather, scatter: each of the arguments in turn."""
+    return b.join(map(b.bounds, e.args))
+
+
 def _abs(b: Bounds, e: n.Call) -> Interval:
     x = b.bounds(e.args[0])
     t, source = e.type.element_of(), e.args[0].type.element_of()
@@ -379,7 +384,7 @@ def _counted(b: Bounds, e: n.Call) -> Interval:
 _CALLS: dict[str, Callable[[Bounds, n.Call], Interval]] = {
     "likely": _first, "likely_if_innermost": _first, "strict_float": _first, "memoize_tag": _first, "print": _first,
     "return_second": _second, "require": _second, "print_when": _second, "unsafe_promise_clamped": _promise,
-    "if_then_else": _values, "mux": _values, "abs": _abs, "lerp": _lerp,
+    "if_then_else": _values, "mux": _values, "gather": _any, "scatter": _any, "abs": _abs, "lerp": _lerp,
     "bitwise_and": _bitwise, "bitwise_or": _bitwise, "bitwise_xor": _bitwise, "shift_left": _shift, "shift_right": _shift,
     "saturating_cast": _saturate, "popcount": _counted, "count_leading_zeros": _counted, "count_trailing_zeros": _counted,
     "floor": _monotone_call, "ceil": _monotone_call, "round": _monotone_call, "trunc": _monotone_call, "sqrt": _monotone_call,

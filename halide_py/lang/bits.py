@@ -53,9 +53,9 @@ def extract_bits(t: Type, e: Any, lsb: Any) -> Expr:
 
 
 def concat_bits(exprs: Sequence[Any]) -> Expr:
-    """Values of one type side by side in one wide unsigned integer, the first lowest. Their number must be a power of two, their bits 64
-    at most."""
-    nodes = [to_node(e) for e in exprs]
+    """Integers of one type side by side in one of that kind and as wide as all, the first lowest. Their number must be a power of two,
+    their bits 64 at most."""
+    nodes = [_integer("concat_bits", to_node(e)) for e in exprs]
     if not nodes or len(nodes) & (len(nodes) - 1):
         raise user_error(f"concat_bits received {len(nodes)} arguments, which is not a power of two")
     if len({e.type for e in nodes}) > 1:
@@ -63,7 +63,7 @@ def concat_bits(exprs: Sequence[Any]) -> Expr:
     bits = nodes[0].type.bits() * len(nodes)
     if bits > 64:
         raise user_error(f"concat_bits of {len(nodes)} values of type {nodes[0].type} has {bits} bits; 64 is the most")
-    return Expr.of(intrinsic("concat_bits", nodes[0].type.with_bits(bits).with_code(TypeCode.UInt), *nodes))
+    return Expr.of(intrinsic("concat_bits", nodes[0].type.with_bits(bits), *nodes))
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -97,16 +97,16 @@ class RDom(Operand):
     not int32 or that use a Var or a Func.
     """
 
-    __slots__ = ("domain",)
-    domain: ReductionDomain | None
+    __slots__ = ("reduction",)
+    reduction: ReductionDomain | None
 
     def __init__(self, region: Any = None, name: str = "", *, buffer: Any = None, image_param: Any = None) -> None:
-        self.domain = None
+        self.reduction = None
         region = next((x for x in (region, buffer, image_param) if x is not None), None)
         if region is None:
             return
         if isinstance(region, RDom):
-            self.domain = region.domain
+            self.reduction = region.reduction
             return
         base = unique_name(name) if name else anonymous_name("r")
         if hasattr(region, "param") and hasattr(region, "dimensions"):
@@ -119,13 +119,13 @@ class RDom(Operand):
             raise user_error(f"RDom {base} has no dimensions; give it at least one (min, extent) pair")
         letters = len(pairs) <= len(_LETTERS)
         names = [f"{base}${_LETTERS[i] if letters else i}" for i in range(len(pairs))]
-        self.domain = ReductionDomain(base, tuple(
+        self.reduction = ReductionDomain(base, tuple(
             ReductionVariable(name, *_bounds(base, i, *pair)) for i, (name, pair) in enumerate(zip(names, pairs))))
 
     def _defined(self) -> ReductionDomain:
-        if self.domain is None:
+        if self.reduction is None:
             raise user_error("This RDom is undefined; give it a region: RDom([(min, extent), ...])")
-        return self.domain
+        return self.reduction
 
     def only(self, what: str) -> RVar:
         """The RVar of a one-dimensional domain. Raises CompileError for others."""
@@ -138,17 +138,21 @@ class RDom(Operand):
     def as_node(self) -> n.Expr:
         return self.only("an Expr").as_node()
 
+    def domain(self) -> ReductionDomain:
+        """What the compiler keeps of it: names, bounds, predicates. Raises CompileError while undefined."""
+        return self._defined()
+
     def defined(self) -> bool:
         """Whether it has a region."""
-        return self.domain is not None
+        return self.reduction is not None
 
     def same_as(self, other: RDom) -> bool:
         """Whether both are one and the same domain."""
-        return self.domain is other.domain
+        return self.reduction is other.reduction
 
     def dimensions(self) -> int:
         """Number of dimensions; 0 while undefined."""
-        return len(self.domain.variables) if self.domain else 0
+        return len(self.reduction.variables) if self.reduction else 0
 
     def name(self) -> str:
         """The name of the only dimension."""
@@ -214,9 +218,9 @@ class RDom(Operand):
         d.predicates.append(p)
 
     def _text(self) -> str:
-        if self.domain is None:
+        if self.reduction is None:
             return "RDom()"
-        return "RDom(\n" + "".join(f"  {_range_text(v.name, v.min, v.extent)}\n" for v in self.domain.variables) + ")"
+        return "RDom(\n" + "".join(f"  {_range_text(v.name, v.min, v.extent)}\n" for v in self.reduction.variables) + ")"
 
     def __repr__(self) -> str:
         return f"<halide.RDom {self._text()}>"

@@ -40,7 +40,7 @@ def _arguments(what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     f = target if isinstance(target, Func) else Func(target or what)
     if f.defined():
         raise user_error(f"Func {f.name()} passed to {what} already has a definition")
-    return (rdom.domain if rdom is not None else None), to_expr(given["expr"]).as_node(), f
+    return (rdom.reduction if rdom is not None else None), to_expr(given["expr"]).as_node(), f
 
 
 class _Reduction:

@@ -31,10 +31,12 @@ from . import (
     parameter_checks,
     partition_loops,
     ring_buffers,
+    scatter_gather,
     sliding_window,
     small_allocations,
     storage_flattening,
     storage_folding,
+    target_queries,
     tracing,
     tuples,
     undef,
@@ -48,7 +50,6 @@ from .environment import Environment, environment
 from .guards import strip_likely
 from .inline import inline_functions
 from .schedule_functions import Nests, schedule_functions
-from .unsupported import check_supported
 
 Observer = Callable[[str, float, "n.Stmt | None"], None]
 Requirement = tuple[n.Expr, tuple[n.Expr, ...]]
@@ -81,6 +82,8 @@ class Pass(NamedTuple):
 
 
 PASSES: tuple[Pass, ...] = (
+    # From here on a store is one store.
+    Pass("scatter_gather", lambda s, c: scatter_gather.expand_scatters(s)),
     # What is not stored needs no inputs.
     Pass("undef", lambda s, c: undef.remove_undef(s)),
     Pass("atomics", lambda s, c: atomics.serialize_atomics(s, c.env)),
@@ -109,6 +112,8 @@ PASSES: tuple[Pass, ...] = (
     Pass("hoist_storage", lambda s, c: hoist_storage.hoist_storage(s, c.env), (n.HoistedStorage,)),
     Pass("parameter_checks", lambda s, c: parameter_checks.add_parameter_checks(s, c.args, c.requirements, c.nests.stages)),
     Pass("unpack_buffers", lambda s, c: unpack_buffers.unpack_buffers(s, c.args)),
+    # Nothing before asks for a number; what follows folds them.
+    Pass("target_queries", lambda s, c: target_queries.answer_target_queries(s, c.target)),
     # Flat indices become linear forms, which is what makes ramps dense below.
     Pass("simplify_flat", lambda s, c: simplify(s)),
     # Before vectorizing: the guards of the steady state are still scalar conditions on loop variables.
@@ -190,7 +195,6 @@ def lower(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: st
         start = time.perf_counter()
         names = {f.name for f in outputs}
         defined = environment(outputs)
-        check_supported(defined)
         context.env = inline_functions(defined, names)
         s, context.nests = schedule_functions(context.env, names)
         context.values = function_values(context.env)

@@ -198,7 +198,7 @@ def test_after_a_refused_update_the_func_is_as_before(program: str) -> None:
     r, s = hl.RDom([(0, 3)]), hl.RDom([(0, 3)])
     with pytest.raises((hl.HalideError, TypeError)):
         exec(program, {"f": f, "g": g, "r": r, "s": s, "x": x, "y": y, "hl": hl})
-    assert f.num_update_definitions() == 0 and not r.domain.frozen and not g.function.frozen  # type: ignore[union-attr]
+    assert f.num_update_definitions() == 0 and not r.reduction.frozen and not g.function.frozen  # type: ignore[union-attr]
     r.where(r.x < 2)
     f[r.x] += 1
     assert values(f, 3) == [1, 2, 2]

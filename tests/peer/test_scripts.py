@@ -91,6 +91,21 @@ q = hl.RDom([(0, 12)])
 g[hl.clamp(q.x * q.x % 9, 0, 8)] += hl.cast(hl.UInt(8), 100)
 result = [value(f, 7, 7), value(g, 9)]
 """,
+    "several writes": """
+f, g, t, k = hl.Func('f'), hl.Func('g'), hl.Func('t'), hl.Func('k')
+r, q = hl.RDom([(0, 8)]), hl.RDom([(0, 3), (0, 3)])
+q.where(q.x < q.y)
+f[x] = x * x
+f[hl.scatter([r.x, 15 - r.x])] = hl.gather([f[15 - r.x], f[r.x]]) + 1
+g[x, y] = x + 10 * y
+g[hl.scatter([q.x, q.y]), hl.scatter([q.y, q.x])] = hl.gather([g[q.y, q.x], g[q.x, q.y]]) * 2
+t[x] = (x, x + 1)
+t[hl.scatter([r.x, r.x + 8])] = (hl.gather([t[r.x + 8][1], t[r.x][0]]), 7 + r.x)
+k[x, y] = x + y
+k[x, hl.scatter([0, 1])] = k[x, 2] + k[x, 0]
+k.vectorize(x, 4).update().vectorize(x, 4)
+result = [value(f, 16), value(g, 3, 3), value(t, 16), value(k, 8, 3)]
+""",
     "resampling": """
 f = hl.BoundaryConditions.mirror_interior(im)
 down, up = hl.Func('down'), hl.Func('up')
