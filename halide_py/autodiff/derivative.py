@@ -88,7 +88,7 @@ class _Pass:
     """One reverse pass; the Context of `updates` and `tape`."""
 
     def __init__(self, output: Function, adjoint: Func, region: Region) -> None:
-        environment([output])  # everything has a definition, and a name of its own
+        environment([output], wrapped=False)  # everything has a definition, and a name of its own
         self.order = ordered(output, visible)
         self.regions = Regions(ordered(output, everything), output, region)
         self.sums: dict[Function | Parameter, AdjointSum] = {}

@@ -19,7 +19,7 @@ from ..lower.environment import definition_roots, environment
 
 def default_schedule(made: Sequence[Func]) -> None:
     """Schedule the adjoint Funcs `made`, and what they read."""
-    everything = environment([f.function for f in dict.fromkeys(made)])
+    everything = environment([f.function for f in dict.fromkeys(made)], wrapped=False)
     uses: Counter[str] = Counter()
     for f in everything.values():
         for d in f.stages():

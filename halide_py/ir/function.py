@@ -7,7 +7,7 @@ Function a `FuncSchedule` (where it is computed and stored). Stage 0 is the pure
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .build import TRUE
@@ -106,6 +106,10 @@ class StageSchedule:
     allow_race_conditions: bool = False
     atomic: bool = False
     override_associativity: bool = False
+
+    def copy(self) -> StageSchedule:
+        """A schedule of its own that says the same."""
+        return replace(self, rvars=list(self.rvars), splits=[replace(s) for s in self.splits], dims=[replace(d) for d in self.dims])
 
 
 @dataclass(eq=False)
@@ -222,6 +226,8 @@ class Function:
     trace_stores: bool = False
     trace_realizations: bool = False
     trace_tags: list[str] = field(default_factory=list)
+    wrappers: dict[str, Function] = field(default_factory=dict)  # by the caller's name ("": every other caller), what it calls instead of this Func
+    wraps: str = ""  # the Func that this one wraps: it stays a plain copy of it
     where: str = ""
     gradient: Any = None
 

@@ -223,6 +223,8 @@ def _check_values(f: Function, what: str, values: Sequence[n.Expr]) -> None:
 def _define_update(f: Function, places: Sequence[Any], values: tuple[n.Expr, ...], over: ReductionDomain | None) -> None:
     where = user_location()
     what = f'In update definition {len(f.updates)} of Func "{f.name}"'
+    if f.wraps:
+        raise user_error(f"Func {f.name} cannot be given an update: it stands for {f.wraps}, of which in_() made it; update {f.wraps} before it is wrapped")
     if f.frozen:
         raise user_error(f"Func {f.name} cannot be given a new update definition, because it has already been realized or used in the "
                          "definition of another Func")

@@ -14,6 +14,7 @@ from ..ir.names import anonymous_name, unique_name
 from ..ir.printer import to_text
 from ..ir.types import Type
 from . import definitions
+from .devices import DeviceCopies
 from .expr import Expr, Operand, binary, convertible, to_expr
 from .func_schedule import FuncSchedulable
 from .param import OutputImageParam, image_element
@@ -22,6 +23,7 @@ from .runnable import Runnable
 from .stage import Stage
 from .tuples import Tuple, is_tuple_like, to_tuple
 from .var import Var, implicit_count
+from .wrapping import callers_of, wrapper
 
 
 class UnevaluatedFuncRefExpr:
@@ -150,7 +152,7 @@ class FuncTupleElementRef(Operand):
         return f"<halide.FuncTupleElementRef {self._index} of {self.ref!r}>"
 
 
-class Func(FuncSchedulable, Runnable):
+class Func(FuncSchedulable, DeviceCopies, Runnable):
     """A stage of a pipeline: a function of integer coordinates, defined by `f[x, y] = expression` and any number of updates.
 
     `Func("name")`; `Func(expr)`, `Func(buffer)` and `Func(image_param)` define it at once over implicit dimensions;
@@ -280,6 +282,24 @@ class Func(FuncSchedulable, Runnable):
         """The RVars of an update."""
         d = self._update("rvars", idx).rdom
         return [RVar.of(d, i) for i in range(len(d.variables))] if d else []
+
+    # -- who calls what in its stead
+
+    def in_(self, *args: Any) -> Func:
+        """A Func that callers call instead of this one, and that copies it, to be scheduled on its own: `f.in_(g).compute_at(g, y)` stages what g
+        reads of f.
+
+        `in_(g)` is for the calls made by Func g, `in_([g, h])` for those of several, `in_()` for all others. The same arguments give the same Func.
+        Raises CompileError for this Func itself, for an empty list, and where one of several callers has a wrapper of its own.
+        """
+        return Func.of(wrapper(self.function, callers_of(args, "in_") if args else None, clone=False))
+
+    def clone_in(self, *args: Any) -> Func:
+        """A Func with this one's definitions and a copy of its schedule that the Func (or each Func of the list) given calls instead.
+
+        Raises CompileError as `in_` does.
+        """
+        return Func.of(wrapper(self.function, callers_of(args, "clone_in"), clone=True))
 
     def is_extern(self) -> bool:
         """Whether it is defined by an extern stage."""

@@ -15,8 +15,9 @@ from ..lower.environment import environment
 
 def warn_about_schedules(outputs: Sequence[Function]) -> None:
     """Print a line for each loop or bounds directive on a Func computed inline, and for each update left unscheduled beside scheduled stages."""
+    names = {f.name for f in outputs}
     for f in environment(outputs).values():
-        inlined = f not in outputs and f.schedule.compute_level.is_inline() and not f.updates
+        inlined = f.name not in names and f.schedule.compute_level.is_inline() and not f.updates
         for message in _inlined(f) if inlined else _forgotten(f):
             warn(message)
 

@@ -21,6 +21,7 @@ from ..ir.nodes import ForType, Partition
 from ..ir.printer import to_text
 from ..ir.traverse import nodes_of
 from ..ir.types import INT32
+from .devices import DeviceDirectives
 from .edits import count_edit
 from .expr import Expr, to_node
 from .independence import order_is_free
@@ -41,7 +42,7 @@ def _kind(is_rvar: bool) -> str:
     return "RVar" if is_rvar else "Var"
 
 
-class StageDirectives:
+class StageDirectives(DeviceDirectives):
     """Loop directives on one stage of a Func."""
 
     function: Function

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..errors import CompileError
 from ..ir import nodes as n
 from ..ir.function import Definition, Function
 from ..ir.traverse import nodes_of
+from .wrappers import call_wrappers
 
 Environment = dict[str, Function]
 
@@ -28,11 +29,8 @@ def callees(f: Function) -> list[Function]:
     return list(found.values())
 
 
-def environment(outputs: Sequence[Function]) -> Environment:
-    """The outputs and all Functions they call, by name, producers before consumers (the realization order).
-
-    Raises CompileError for a Function without a definition and for two Functions of one name.
-    """
+def _walk(outputs: Iterable[Function], instead: Mapping[str, Function]) -> Environment:
+    """The outputs and all Functions they call, producers before consumers. `instead`: by name, the versions of Functions to use."""
     env: Environment = {}
     stack: list[tuple[Function, Iterable[Function]]] = []
     entered: set[str] = set()
@@ -45,16 +43,30 @@ def environment(outputs: Sequence[Function]) -> Environment:
 
     for output in outputs:
         if output.name not in entered:
-            enter(output)
+            enter(instead.get(output.name, output))
         while stack:
             f, rest = stack[-1]
             for callee in rest:
                 if callee.name not in entered:
-                    enter(callee)
+                    enter(instead.get(callee.name, callee))
                     break
-                if callee.name in env and env[callee.name] is not callee:
+                if callee.name in env and not instead and env[callee.name].pure is not callee.pure:
                     raise CompileError(f"Two different Funcs are named {callee.name}")
             else:
                 env[f.name] = f
                 stack.pop()
     return env
+
+
+def environment(outputs: Sequence[Function], wrapped: bool = True) -> Environment:
+    """The outputs and all Functions they call, by name, producers before consumers (the realization order).
+
+    Callers for which a wrapper was made (`in_`, `clone_in`) call it, unless `wrapped` is False: then this is the algorithm alone.
+    Raises CompileError for a Function without a definition and for two Functions of one name.
+    """
+    env = _walk(outputs, {})
+    if not wrapped or not any(f.wrappers for f in env.values()):
+        return env
+    while missing := [w for f in env.values() for caller, w in f.wrappers.items() if w.name not in env and (not caller or caller in env)]:
+        env = _walk([*env.values(), *missing], {})
+    return _walk(outputs, call_wrappers(env))

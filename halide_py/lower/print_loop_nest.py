@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.function import OUTERMOST, Function
+from ..ir.function import OUTERMOST, Function, SplitKind, StageSchedule
+from ..ir.simplify import simplify
+from ..ir.traverse import substitute
 from .environment import environment
 from .inline import inline_functions
+from .loop_nest import StageNest
 from .schedule_functions import Nests, schedule_functions
 
 
@@ -26,7 +30,7 @@ class _Printer:
             self.stmt(s, depth)
             rest = stmts[i + 1:]
             if isinstance(s, n.Produce) and rest:
-                self.line(depth, f"consume {s.name}:")
+                self.line(depth, f"consume {plain(s.name)}:")
                 self.block(rest, depth + 1)
                 return
 
@@ -38,28 +42,60 @@ class _Printer:
         elif isinstance(s, n.Realize):
             here = isinstance(s.body, n.Block) and isinstance(s.body.stmts[0], n.Produce) and s.body.stmts[0].name == s.name
             if not here:
-                self.line(depth, f"store {s.name}:")
+                self.line(depth, f"store {plain(s.name)}:")
             self.stmt(s.body, depth if here else depth + 1)
         elif isinstance(s, n.HoistedStorage):
             self.stmt(s.body, depth)
         elif isinstance(s, n.Produce):
-            self.line(depth, f"produce {s.name}:")
+            self.line(depth, f"produce {plain(s.name)}:")
             self.stmt(s.body, depth + 1)
         elif isinstance(s, n.For):
             self.loop(s, depth)
         elif isinstance(s, n.Provide):
-            self.line(depth, f"{s.name}(...) = ...")
+            self.line(depth, f"{plain(s.name)}(...) = ...")
 
     def loop(self, s: n.For, depth: int) -> None:
         nest, level = self.nests.by_loop[s.name]
         name = s.name[len(nest.prefix):]
-        if name == OUTERMOST:
+        extent, low = (b.as_int(simplify(substitute(_promised(nest), e))) for e in (s.extent, s.min))
+        if name == OUTERMOST or extent == 1:
             self.stmt(s.body, depth)
             return
-        extent, low = b.as_int(s.extent), b.as_int(s.min)
         size = f" in [{low}, {low + extent - 1}]" if extent is not None and low is not None else ""
-        self.line(depth, f"{s.kind.value} {name}{size}:")
+        self.line(depth, f"{s.kind.value} {_paths(nest.definition.schedule).get(name, plain(name))}{size}:")
         self.stmt(s.body, depth + 1)
+
+
+def plain(name: str) -> str:
+    """A name without the number that makes it unique, or the dimension of a reduction domain."""
+    return name.partition("$")[0]
+
+
+def _promised(nest: StageNest) -> dict[str, n.Expr]:
+    """The bounds of variables that are known without knowing what is asked for."""
+    known = {bound.var: (bound.min, bound.extent) for bound in nest.function.schedule.bounds if bound.extent is not None}
+    known |= {v.name: (v.min, v.extent) for v in nest.definition.schedule.rvars}
+    out: dict[str, n.Expr] = {}
+    for v, (low, extent) in known.items():
+        if low is not None:
+            out[f"{nest.prefix}{v}.loop_min"] = low
+        out[f"{nest.prefix}{v}.loop_extent"] = extent
+    return out
+
+
+def _paths(schedule: StageSchedule) -> dict[str, str]:
+    """The loops made by splits, fuses and renames under the names Halide prints: after what they were made of, `x.xo`."""
+    path: dict[str, str] = {}
+    for s in schedule.splits:
+        base = s.inner if s.kind is SplitKind.Fuse else s.old
+        root = path.get(base, plain(base))
+        for name in {SplitKind.Split: (s.outer, s.inner), SplitKind.Rename: (s.outer,), SplitKind.Fuse: (s.old,)}[s.kind]:
+            own = _OWN.sub("", name)
+            path[name] = root if s.kind is SplitKind.Rename and own == s.old else f"{root}.{own.rpartition('.')[2]}"
+    return path
+
+
+_OWN = re.compile(r"\.\d+$")  # what `splits` appends to the name of a loop whose name was given again
 
 
 def loop_nest_text(outputs: Sequence[Function]) -> str:

@@ -51,3 +51,16 @@ def test_a_stage_that_does_not_call_the_producer_gets_no_production() -> None:
         f.compute_at(g, x).store_at(g, y)
         text = loop_nest_text([g.function])
         assert text.count(f"produce placed{i}:") == 1 and text.count(f"store placed{i}:") == 1, text
+
+
+def test_loops_are_printed_under_the_names_of_what_they_were_made_of() -> None:
+    f, xo, xi, t, z = hl.Func("nested"), hl.Var("xo"), hl.Var("xi"), hl.Var("t"), hl.Var("z")
+    r = hl.RDom([(0, 7), (2, 5)])
+    f[x, y] = x + y
+    f[x, y] += r.x * r.y
+    f.bound(y, 0, 1).split(x, xo, xi, 8).split(xo, xo, t, 2).vectorize(xi, 4).fuse(t, y, z).rename(z, t)
+    f.update().split(r.x, hl.RVar("ro"), hl.RVar("ri"), 2).parallel(y)
+    name = r.x.name().partition("$")[0]
+    assert loop_nest_text([f.function]).splitlines() == [
+        "produce nested:", "  for x.xo.xo:", "    for x.xo.t.z.t in [0, 1]:", "      for x.xi.xi in [0, 1]:", "        vectorized x.xi.v0 in [0, 3]:", "          nested(...) = ...",
+        "  for x:", f"    for {name} in [2, 6]:", f"      for {name}.ro in [0, 3]:", f"        for {name}.ri in [0, 1]:", "          nested(...) = ..."]

@@ -333,6 +333,7 @@ class Scheduler:
     def __init__(self, writer: Writer) -> None:
         self.w = writer
         self.script = writer.script
+        self.extra: list[FuncInfo] = []  # wrappers and clones
 
     def line(self, text: str) -> None:
         self.script.schedule.append(text)
@@ -344,15 +345,35 @@ class Scheduler:
             v = self.w.int(0, 1)
             self.line(f"{out.name}.bound({'xy'[v]}, 0, {self.script.shape[v]})")
         for f in reversed(self.script.funcs):
-            if f is out or self.place(f):
-                for s in f.stages:
-                    for _ in range(self.w.int(0, 3)):
-                        self.step(f, s)
+            for g in ([] if f is out else self.wrappers(f)) + [f]:
+                if g is out or self.place(g):
+                    for s in g.stages:
+                        for _ in range(self.w.int(0, 3)):
+                            self.step(g, s)
+
+    def wrappers(self, f: FuncInfo) -> list[FuncInfo]:
+        """Maybe a wrapper or a clone of `f`, called by one of the Funcs that call it or by all."""
+        users = list({u.name: u for u in self.script.funcs for s in u.stages if f.name in s.calls and u is not f}.values())
+        kind = self.w.int(0, 9)
+        if kind > 2 or not users:
+            return []
+        users = users if kind == 1 else [self.w.pick(users)]
+        new = FuncInfo(self.w.fresh("w"), f.types)
+        callers = "" if kind == 1 else users[0].name
+        self.line(f"{new.name} = {f.name}.{'clone_in' if kind == 2 else 'in_'}({callers})")
+        if kind == 2:
+            new.stages = [Stage(s.name.replace(f.name, new.name, 1), [Loop(o.var, o.reduction) for o in s.loops], list(s.calls), s.update) for s in f.stages]
+        else:
+            new.stages = [Stage(new.name, [Loop("x"), Loop("y")], [f.name])]
+        for s in (s for u in users for s in u.stages):
+            s.calls = [new.name if name == f.name else name for name in s.calls]
+        self.extra.append(new)
+        return [new]
 
     def consumers(self, f: FuncInfo) -> list[tuple[FuncInfo, Stage]]:
         """The stages that call `f`, through inlined Funcs."""
         found: list[tuple[FuncInfo, Stage]] = []
-        for g in self.script.funcs:
+        for g in [*self.script.funcs, *self.extra]:
             for s in g.stages:
                 if f.name in s.calls and g is not f:
                     found += self.consumers(g) if g.inline else [(g, s)]

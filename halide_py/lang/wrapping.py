@@ -1,0 +1,102 @@
+"""Wrappers and clones of a Func: `f.in_(g)`, `f.clone_in(g)`.
+
+The wrappers of a Function are kept in it, by the name of the caller; what a wrapper calls is an alias of the Function that does not know of its
+wrappers, so that they form no cycle. Lowering makes the callers call them (`lower/wrappers.py`). Source: Halide's Func.cpp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..errors import user_error
+from ..ir import nodes as n
+from ..ir.function import Definition, Function
+from ..ir.names import unique_name
+from ..ir.parameter import Parameter
+from ..ir.traverse import Rec, rewrite
+from . import definitions
+from .edits import count_edit
+from .expr import Expr
+from .var import Var
+
+
+def wrapper(f: Function, callers: Sequence[Function] | None, clone: bool) -> Function:
+    """The Function that `callers` (None: all that have no wrapper of their own) call instead of `f`; made when there is none yet."""
+    directive = "clone_in" if clone else "in_"
+    if f.pure is None:
+        raise user_error(f"{directive}() of Func {f.name}, which has no definition yet; define it first")
+    if callers is not None and not callers:
+        raise user_error(f"{directive}() of Func {f.name} for an empty list of Funcs; name at least one caller")
+    names = [""] if callers is None else [g.name for g in callers]
+    if f.name in names:
+        raise user_error(f'Cannot create wrapper of itself ("{f.name}"): {directive}() takes the Funcs that call it')
+    found = {f.wrappers.get(name) for name in names}
+    if found == {None}:
+        made = _clone(f, _name(f, callers, clone)) if clone else _copy(f, _name(f, callers, clone))
+        f.wrappers.update(dict.fromkeys(names, made))
+        count_edit()
+        return made
+    old = next(w for w in found if w is not None)
+    sharing = sorted(name for name, w in f.wrappers.items() if w is old)
+    if len(found) > 1 or sharing != sorted(set(names)):
+        raise user_error(f"{directive}() of Func {f.name} for {', '.join(names)}: {old.name} is shared by {', '.join(sharing)} already, and one caller has one "
+                         f"wrapper; ask for it with the same Funcs as when it was made")
+    if bool(old.wraps) is clone:
+        raise user_error(f"{directive}() of Func {f.name} for {', '.join(names) or 'all callers'}: {'in_' if clone else 'clone_in'}() made {old.name} for "
+                         f"the same caller already, and one caller has one wrapper")
+    return old
+
+
+def _name(f: Function, callers: Sequence[Function] | None, clone: bool) -> str:
+    """The name Halide gives to a wrapper."""
+    if callers is None:
+        kind = "global_wrapper"
+    else:
+        kind = f"{'clone' if clone else ''}{'_' if clone else ''}in_{callers[0].name}" if len(callers) == 1 else "clone" if clone else "wrapper"
+    return unique_name(f"{f.name}_{kind}${len(f.wrappers)}")
+
+
+def _copy(f: Function, name: str) -> Function:
+    """`name(x, ...) = f(x, ...)`, inline as any new Func."""
+    f.frozen = True
+    alias = replace(f, wrappers={})
+    new = Function(name, where=f.where, wraps=f.name)
+    here = tuple(Var(a).as_node() for a in f.args)
+    values = [Expr.of(n.Call(t, f.name, here, n.CallType.Halide, alias, i)) for i, t in enumerate(f.types)]
+    definitions.define(new, [Var(a) for a in f.args], values)
+    new.frozen = True
+    return new
+
+
+def _clone(f: Function, name: str) -> Function:
+    """A Function of its own with the definitions and the schedule of `f`."""
+
+    def call(c: n.Call, rec: Rec) -> n.Expr:
+        new: n.Call = c.map_children(rec)
+        own = c.name == f.name and c.call_type is n.CallType.Halide
+        return n.Call(c.type, name, new.args, c.call_type, None, c.value_index) if own else new
+
+    def own(e: n.Expr) -> n.Expr:
+        return rewrite(e, {n.Call: call}, n.symbol_bit(f.name))
+
+    def definition(d: Definition) -> Definition:
+        return replace(d, args=tuple(map(own, d.args)), values=tuple(map(own, d.values)), predicate=own(d.predicate), schedule=d.schedule.copy())
+
+    assert f.pure is not None
+    s = f.schedule
+    schedule = replace(s, storage_dims=[replace(d) for d in s.storage_dims], bounds=list(s.bounds), estimates=list(s.estimates))
+    new = replace(f, name=name, pure=definition(f.pure), updates=[definition(u) for u in f.updates], schedule=schedule, wrappers={},
+                  trace_tags=list(f.trace_tags))
+    new.output_params = [Parameter(new.buffer_name(i), t, True, len(f.args)) for i, t in enumerate(f.types)]
+    return new
+
+
+def callers_of(args: Sequence[Any], directive: str) -> list[Function]:
+    """The Functions of `(g)` or `([g, h])`. Raises TypeError for anything else."""
+    given = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+    found = [getattr(g, "function", None) for g in given]
+    if len(args) != 1 or not all(isinstance(f, Function) for f in found):
+        raise TypeError(f"{directive}() takes a Func or a list of Funcs, not {args!r}")
+    return found  # type: ignore[return-value]
