@@ -15,9 +15,14 @@ from __future__ import annotations
 from .autodiff.custom import CustomGradient, custom_gradient, stop_gradient, with_gradient
 from .autodiff.derivative import Derivative, propagate_adjoints
 from .autodiff.rules import gradient_rules, register_gradient
-from .driver.abi import get_num_threads, set_num_threads
+from .driver.abi import get_num_threads, install_dir, set_num_threads
 from .driver.aot import OutputFileType, StmtOutputFormat
 from .errors import CompileError, HalideError, HalideWarning, InternalError, PipelineError
+from .generators.command_line import main
+from .generators.context import GeneratorContext, active_generator_context
+from .generators.fields import ArgInfo, ArgInfoDirection, ArgInfoKind, GeneratorParam, InputBuffer, InputScalar, OutputBuffer, OutputScalar
+from .generators.generator import Generator
+from .generators.registry import alias, create_callable_from_generator
 from .ir.function import TailStrategy
 from .ir.module import ArgumentKind
 from .ir.nodes import MemoryType, Partition
@@ -33,6 +38,7 @@ from .ir.target_words import DeviceAPI, TargetArch, TargetFeature, TargetOS, Tar
 from .ir.types import BFloat, Bool, Float, Handle, Int, Type, TypeCode, UInt
 from .lang import boundary_conditions as BoundaryConditions
 from .lang.argument import Argument, ArgumentEstimates
+from .lang.autoscheduler_params import AutoschedulerParams
 from .lang.bits import (
     concat_bits,
     count_leading_zeros,
@@ -182,4 +188,7 @@ __all__ = [
     "vars", "widen_right_add", "widen_right_mul", "widen_right_sub", "widening_add", "widening_mul", "widening_shift_left",
     "widening_shift_right", "widening_sub",
     "with_gradient",
+    "active_generator_context", "alias", "ArgInfo", "ArgInfoDirection", "ArgInfoKind", "AutoschedulerParams",
+    "create_callable_from_generator", "Generator", "generator", "GeneratorContext", "GeneratorParam", "InputBuffer", "InputScalar",
+    "install_dir", "main", "OutputBuffer", "OutputScalar",
 ]

@@ -57,7 +57,7 @@ def metadata(f: LoweredFunction, target: str) -> str:
         values = [_scalar(f"{base}_{what}", a.type, e, out) for what, e in parts]
         estimates = _estimates(base, a, out)
         code = f"{{(halide_type_code_t){int(a.type.code())}, {a.type.bits()}, 1}}"
-        rows.append(f"    {{{_text(a.name)}, {int(a.kind)}, {a.dimensions}, {code}, {', '.join(values)}, {estimates}}},")
+        rows.append(f"    {{{_text(a.shown)}, {int(a.kind)}, {a.dimensions}, {code}, {', '.join(values)}, {estimates}}},")
     table = [f"static const struct halide_filter_argument_t {f.name}_arguments[] = {{", *rows, "};"] if rows else []
     first = f"{f.name}_arguments" if rows else "HL_NULL"
     return "\n".join([*out, *table, f"static const struct halide_filter_metadata_t {f.name}_metadata_value = "

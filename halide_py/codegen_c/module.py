@@ -47,7 +47,7 @@ def _public_type(t: Type) -> str:
 
 def parameter(a: LoweredArgument) -> str:
     """One argument as a C parameter."""
-    name = c_identifier(a.name)
+    name = c_identifier(a.shown)
     if a.is_buffer():
         return f"struct halide_buffer_t *_{name}_buffer"
     if a.name == "__user_context":
@@ -63,7 +63,7 @@ def signature(f: LoweredFunction) -> str:
 
 def argument_name(a: LoweredArgument) -> str:
     """The C name of a parameter."""
-    return f"_{c_identifier(a.name)}_buffer" if a.is_buffer() else a.name if a.name == "__user_context" else c_identifier(a.name)
+    return a.name if a.name == "__user_context" else f"_{c_identifier(a.shown)}_buffer" if a.is_buffer() else c_identifier(a.shown)
 
 
 def _argv(f: LoweredFunction) -> str:

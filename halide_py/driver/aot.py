@@ -17,9 +17,10 @@ from dataclasses import dataclass, replace
 
 from ..codegen_c import generate, header
 from ..codegen_c.metadata import metadata
+from ..codegen_c.registration import registration
 from ..errors import CompileError, InternalError
 from ..ir.function import Function
-from ..ir.module import LoweredArgument, LoweredFunction, LoweredModule
+from ..ir.module import LoweredArgument, LoweredFunction, LoweredModule, labelled
 from ..ir.printer import to_text
 from ..ir.target import Target
 from ..ir.target_words import TargetFeature
@@ -58,6 +59,17 @@ class OutputFileType(enum.IntEnum):
     stmt_html = 18
     conceptual_stmt_html = 19
     device_code = 20
+
+
+EXTENSIONS = {kind: "." + (suffix or kind.name) for kind, suffix in (
+    (OutputFileType.assembly, "s"), (OutputFileType.bitcode, "bc"), (OutputFileType.c_header, "h"), (OutputFileType.c_source, "halide_generated.cpp"),
+    (OutputFileType.compiler_log, "halide_compiler_log"), (OutputFileType.cpp_stub, "stub.h"), (OutputFileType.featurization, ""),
+    (OutputFileType.function_info_header, "function_info.h"), (OutputFileType.hlpipe, ""), (OutputFileType.llvm_assembly, "ll"),
+    (OutputFileType.object, "o"), (OutputFileType.python_extension, "py.cpp"), (OutputFileType.pytorch_wrapper, "pytorch.h"),
+    (OutputFileType.registration, "registration.cpp"), (OutputFileType.schedule, "schedule.h"), (OutputFileType.static_library, "a"),
+    (OutputFileType.stmt, ""), (OutputFileType.conceptual_stmt, "conceptual.stmt"), (OutputFileType.stmt_html, "stmt.html"),
+    (OutputFileType.conceptual_stmt_html, "conceptual.stmt.html"), (OutputFileType.device_code, ""),
+)}
 
 
 class StmtOutputFormat(enum.IntEnum):
@@ -112,7 +124,7 @@ def lower_unit(outputs: Sequence[Function], args: Sequence[LoweredArgument], con
         raise CompileError(f"{fn_name!r} cannot name a C function; use letters, digits and underscores, for example fn_name={clean!r}")
     inner = fn_name + "_with_constants" if constants else fn_name
     f = lower_to_module(outputs, [*args, *(c.argument for c in constants)], inner, target, requirements).functions[0]
-    f = replace(f, display_name=fn_name)
+    f = replace(f, display_name=fn_name, args=labelled(f.args))
     hidden = {c.argument.name for c in constants}
     public = replace(f, name=fn_name, args=tuple(a for a in f.args if a.name not in hidden))
     return Unit(fn_name, (Entry(public, f, tuple(constants)),), target, toolchain(target))
@@ -160,6 +172,7 @@ def write(unit: Unit, outputs: Mapping[OutputFileType, str]) -> None:
         OutputFileType.c_source: lambda path: write_file(path, self_contained(unit.c_text()).encode()),
         OutputFileType.c_header: lambda path: write_file(path, unit.header_text().encode()),
         OutputFileType.stmt: lambda path: write_file(path, "".join(to_text(e.inner.body) + "\n" for e in unit.entries).encode()),
+        OutputFileType.registration: lambda path: write_file(path, registration([e.public.name for e in unit.entries]).encode()),
         OutputFileType.object: lambda path: _object(unit, path, ("-c",)),
         OutputFileType.assembly: lambda path: _object(unit, path, ("-S",)),
         OutputFileType.static_library: lambda path: static_library(unit, path),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from .nodes import Stmt
 from .parameter import Parameter
@@ -29,10 +31,22 @@ class LoweredArgument:
     type: Type
     dimensions: int = 0
     param: Parameter | None = None
+    label: str = ""  # what callers know it by, if that is not `name`
+
+    @property
+    def shown(self) -> str:
+        """What callers know it by."""
+        return self.label or self.name
 
     def is_buffer(self) -> bool:
         """Whether it is passed as `halide_buffer_t *`."""
         return self.kind is not ArgumentKind.InputScalar
+
+
+def labelled(args: Sequence[LoweredArgument]) -> tuple[LoweredArgument, ...]:
+    """The arguments with labels: their names without the numbers that made them unique, where that leaves them different."""
+    plain = [re.sub(r"\$\d+", "", a.name) for a in args]
+    return tuple(replace(a, label=name) if plain.count(name) == 1 else a for a, name in zip(args, plain))
 
 
 @dataclass(frozen=True)

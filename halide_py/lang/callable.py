@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..driver.abi import RawBuffer
 from ..errors import CompileError
-from ..ir.module import LoweredArgument
+from ..ir.module import LoweredArgument, labelled
 from ..ir.types import Type
 from .buffer import Buffer
 from .program import Program
@@ -30,9 +29,9 @@ class Callable:
         args = self._compiled.args
         first = program.first_output
         places = [*range(len(inputs)), *range(first, len(args))]  # between them are the Buffers that expressions use directly
-        plain = [args[i].name.partition("$")[0] for i in places]  # without the number that made it unique
-        self._names = [name if plain.count(name) == 1 else args[i].name for i, name in zip(places, plain)]
-        self._places = [(i, replace(args[i], name=name), i >= first) for i, name in zip(places, self._names)]
+        public = labelled([args[i] for i in places])
+        self._names = [a.shown for a in public]
+        self._places = [(i, a, i >= first) for i, a in zip(places, public)]
         self._embedded = [(i, p) for i, p in program.buffers if i >= len(inputs)]
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
@@ -59,7 +58,7 @@ class Callable:
                     raw = RawBuffer.of_array(*_checked(a, value))
                     keep.append(raw)
                 if is_output and not raw.writable:
-                    raise CompileError(f"Output buffer {a.name} is on read-only memory")
+                    raise CompileError(f"Output buffer {a.shown} is on read-only memory")
                 c[i] = raw.c
             for i, p in self._embedded:
                 c[i] = p.buffer.raw.c
@@ -105,7 +104,7 @@ def _checked(a: LoweredArgument, value: Any) -> tuple[Type, Array]:
     try:
         array, t = wrap(value)
     except TypeError:
-        raise CompileError(f"Argument {a.name}: object of type {type(value).__name__!r} is not an instance of 'buffer'") from None
+        raise CompileError(f"Argument {a.shown}: object of type {type(value).__name__!r} is not an instance of 'buffer'") from None
     return t, array
 
 
@@ -114,10 +113,10 @@ def _scalar(a: LoweredArgument, value: Any) -> Any:
     number = value.item() if isinstance(value, np.generic) else value
     t = a.type
     if not isinstance(number, (bool, int, float)):
-        raise CompileError(f"Argument {a.name}: object of type {type(value).__name__!r} is not an instance of a number, but {t} is needed")
+        raise CompileError(f"Argument {a.shown}: object of type {type(value).__name__!r} is not an instance of a number, but {t} is needed")
     if t.is_float():
         return float(number)
     fits = isinstance(number, int) if t.is_handle() else number in (0, 1) if t.is_bool() else t.can_represent_value(number)
     if not fits or isinstance(number, float):
-        raise CompileError(f"Argument {a.name}: {number} is not an instance of {t}, or does not fit it")
+        raise CompileError(f"Argument {a.shown}: {number} is not an instance of {t}, or does not fit it")
     return number

@@ -1,0 +1,160 @@
+"""`hl.main()`: the command line of a file of Generators.
+
+    python blur.py -g blur -o build -f my_blur -e static_library,c_header target=host radius=2
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import NoReturn
+
+from ..driver.aot import EXTENSIONS, OutputFileType
+from ..errors import CompileError, HalideError
+from ..ir.target import Target
+from ..lang.module import compile_standalone_runtime
+from .context import GeneratorContext
+from .generator import Generator
+from .registry import GENERATORS, create_generator
+
+_FLAGS = {"-g": "generator", "-f": "function", "-o": "folder", "-e": "emit", "-n": "base", "-p": "plugins", "-r": "runtime", "-d": "gradient",
+          "-v": "verbose", "-t": "timeout"}
+_DEFAULT_OUTPUTS = "c_header,static_library,registration"
+_SHORT = {"cpp": "c_source", "h": "c_header", "o": "object", "html": "stmt_html", "py.c": "python_extension"}
+_USAGE = f"""usage: [-g GENERATOR] [-f FUNCTION] [-o FOLDER] [-e KINDS] [-n FILE_BASE_NAME] [-r RUNTIME_NAME] [-v 0|1] [-t SECONDS]
+       target=TARGET [GENERATOR_PARAM=VALUE ...]
+ -g  the Generator's name
+ -f  the C function's name (default: the Generator's)
+ -o  where files are written
+ -e  comma-separated kinds of files: {', '.join(k.name for k in EXTENSIONS)} (default: {_DEFAULT_OUTPUTS})
+ -n  the files' name without extension (default: the function's)
+ -r  write the C runtime alone under this name
+ -v  1: print the name of each file written
+ -t  seconds after which to give up (default: 0, never)"""
+
+
+@dataclass
+class Command:
+    """A command line, taken apart."""
+
+    generator: str = ""
+    function: str = ""
+    folder: str = ""
+    emit: str = ""
+    base: str = ""
+    plugins: str = ""
+    runtime: str = ""
+    gradient: str = "0"
+    verbose: str = "0"
+    timeout: str = "0"
+    target: str = ""
+    params: dict[str, str] = field(default_factory=dict)
+
+
+def parse(words: Sequence[str]) -> Command:
+    """Take a command line apart. Raises CompileError with the usage for what it does not know."""
+    command, rest = Command(), list(words)
+    while rest:
+        word = rest.pop(0)
+        if word.startswith("-"):
+            if word not in _FLAGS or not rest:
+                raise CompileError(f"{'Unknown flag' if word not in _FLAGS else 'No value after'} {word}\n{_USAGE}")
+            setattr(command, _FLAGS[word], rest.pop(0))
+            continue
+        name, equals, value = word.partition("=")
+        if not name or not equals or not value:
+            raise CompileError(f"{word!r} is not NAME=VALUE\n{_USAGE}")
+        if name == "target":
+            command.target = value
+        else:
+            command.params[name] = value
+    for flag, value in (("-d", command.gradient), ("-v", command.verbose)):
+        if value not in ("0", "1"):
+            raise CompileError(f"{flag} must be 0 or 1, not {value}\n{_USAGE}")
+    if not command.timeout.isdigit():
+        raise CompileError(f"-t takes a number of seconds, not {command.timeout}\n{_USAGE}")
+    return command
+
+
+def _kinds(emit: str) -> list[OutputFileType]:
+    extra = os.environ.get("HL_EXTRA_OUTPUTS", "")
+    words = [w for w in f"{emit or _DEFAULT_OUTPUTS},{extra}".split(",") if w]
+    names = {k.name: k for k in EXTENSIONS}
+    for word in words:
+        if _SHORT.get(word, word) not in names:
+            raise CompileError(f"Unrecognized emit option: {word} is not one of [{' '.join(names)}]\n{_USAGE}")
+    return list(dict.fromkeys(names[_SHORT.get(w, w)] for w in words))
+
+
+def _file_names(folder: str, base: str, kinds: Sequence[OutputFileType]) -> dict[OutputFileType, str]:
+    for what in (base,):
+        if os.path.basename(what) != what:
+            raise CompileError(f"{what!r} must be a plain file name; -o names the folder")
+    return {k: os.path.join(folder, base + EXTENSIONS[k]) for k in kinds}
+
+
+def _write_pipeline(command: Command, generator: Generator, files: dict[OutputFileType, str]) -> None:
+    pipeline = generator.build()
+    if generator.using_autoscheduler():
+        apply = getattr(pipeline, "apply_autoscheduler", None)
+        if apply is None:
+            raise CompileError(f"autoscheduler={generator.autoscheduler().name}: there are no autoschedulers yet; schedule in generate()")
+        apply(generator.target(), generator.autoscheduler())
+    pipeline.compile_to(files, generator.input_parameters(), command.function or command.generator, generator.target())
+
+
+def run(command: Command) -> list[str]:
+    """Do what a command line asks; gives the names of the files written."""
+    if not GENERATORS and not command.runtime:
+        raise CompileError(f"No generators have been registered and not compiling a standalone runtime\n{_USAGE}")
+    if not command.generator and not command.runtime:
+        raise CompileError("Either -g <name> or -r must be specified; available Generators are:" + "".join(f"\n    {n}" for n in GENERATORS))
+    if command.plugins:
+        raise CompileError(f"-p {command.plugins}: plugins are made for Halide's own library and cannot be loaded; leave -p out")
+    if command.gradient == "1":
+        raise CompileError("-d 1: a Generator is not turned into its gradient; call hl.propagate_adjoints in generate() and make the adjoints outputs")
+    if not command.folder:
+        raise CompileError(f"-o must name the folder for the files\n{_USAGE}")
+    if not command.target:
+        raise CompileError(f"target=... must be specified, for example target=host\n{_USAGE}")
+    if "," in command.target:
+        raise CompileError(f"target={command.target}: several targets in one library are not supported yet; name one")
+    target, kinds = Target(command.target), _kinds(command.emit)
+    written: list[str] = []
+    if command.runtime:
+        files = _file_names(command.folder, command.runtime, [k for k in kinds if k in (OutputFileType.object, OutputFileType.static_library)])
+        compile_standalone_runtime(files, target)
+        written += files.values()
+    if command.generator:
+        name = command.base or (command.function or command.generator).rpartition("::")[2]
+        files = _file_names(command.folder, name, kinds)
+        _write_pipeline(command, create_generator(command.generator, GeneratorContext(target), command.params), files)
+        written += files.values()
+    return written
+
+
+def _give_up(number: int, frame: FrameType | None) -> NoReturn:
+    raise CompileError("The Generator did not finish in the time that -t allows")
+
+
+def main() -> None:
+    """Compile a Generator as `sys.argv` says; ends the process with a message when that is not possible. Call it at the end of a file of Generators.
+
+    `python file.py -g NAME -o FOLDER [-f FUNCTION] [-e KINDS] [-n BASE] target=host [PARAM=VALUE ...]`
+    """
+    try:
+        command = parse(sys.argv[1:])
+        if command.timeout != "0":
+            signal.signal(signal.SIGALRM, _give_up)
+            signal.alarm(int(command.timeout))
+        for path in run(command):
+            if command.verbose == "1":
+                print(f"Generated file: {path}")
+    except HalideError as e:
+        sys.exit(str(e))
+    finally:
+        signal.alarm(0)
