@@ -62,6 +62,13 @@ def run(command: list[str]) -> None:
         raise SystemExit(f"The C runtime could not be built: {command[0]} failed.")
 
 
+def weaken(objects: list[str]) -> None:
+    """Make all symbols weak, so that several objects with the runtime inside link into one program. Without objcopy (macOS) they do not."""
+    tool = next((p for p in map(shutil.which, ("objcopy", "gcc-objcopy", "llvm-objcopy")) if p), None)
+    for compiled in objects if tool else ():
+        run([str(tool), "--weaken", compiled])
+
+
 def build_runtime_library(target: Path, link_headers: bool) -> None:
     """Compile runtime/*.c into `target`; headers are copied there, or the folder linked, so that a checkout's edits take effect."""
     compiler = find_compiler()
@@ -77,6 +84,7 @@ def build_runtime_library(target: Path, link_headers: bool) -> None:
                 run([*compiler, *FLAGS, *defines, "-x", "c", "-c", str(source), "-o", objects[kind][-1]])
         new_shared, new_static = f"{folder}/{shared.name}", f"{folder}/{static.name}"
         run([*compiler, "-shared", "-pthread", *objects["shared"], "-o", new_shared])
+        weaken(objects["static"])
         run([*find_archiver(compiler), "rcs", new_static, *objects["static"]])
         for new, final in ((new_shared, shared), (new_static, static)):
             replace(Path(new), final)

@@ -22,7 +22,7 @@ from .generators.command_line import main
 from .generators.context import GeneratorContext, active_generator_context
 from .generators.fields import ArgInfo, ArgInfoDirection, ArgInfoKind, GeneratorParam, InputBuffer, InputScalar, OutputBuffer, OutputScalar
 from .generators.generator import Generator
-from .generators.registry import alias, create_callable_from_generator
+from .generators.registry import alias, create_callable_from_generator, generator
 from .ir.function import TailStrategy
 from .ir.module import ArgumentKind
 from .ir.nodes import MemoryType, Partition

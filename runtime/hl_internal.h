@@ -10,9 +10,6 @@
 /* Report a failure with a printf-style message. */
 void hl_error_format(void *user_context, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Make a message the calling thread's last error, without telling the handler. */
-void hl_set_last_error(const char *message);
-
 /* `uint8`, `float32x4`, ... written to `text` of at least 32 bytes; gives `text`. */
 const char *hl_type_name(char *text, struct halide_type_t type);
 

@@ -323,6 +323,8 @@ int halide_error_split_factor_not_positive(void *user_context, const char *func_
 /* The message of the calling thread's last error, "" when there is none; valid until the thread's next error. */
 const char *hl_last_error(void);
 void hl_clear_error(void);
+/* Make a message the calling thread's last error, without telling the handler: what a handler does that keeps messages. */
+void hl_set_last_error(const char *message);
 
 /* Give back to the system the scratch memory kept for the next run; of small blocks set aside by threads, the caller's. */
 void hl_trim_memory(void);

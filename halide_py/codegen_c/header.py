@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ir.module import LoweredArgument, LoweredModule
-from .module import parameter
+from .module import public_parameter
 
 _ABI = """#if !defined(HALIDE_HALIDERUNTIME_H) && defined(__has_include)
 #if __has_include("HalideRuntime.h")
@@ -37,7 +37,7 @@ struct halide_buffer_t {
 
 
 def _parameter(a: LoweredArgument) -> str:
-    return parameter(a).replace("HL_BOOL", "bool")
+    return public_parameter(a).replace("HL_BOOL", "bool")
 
 
 def header(module: LoweredModule) -> str:

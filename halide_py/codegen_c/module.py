@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir import nodes as n
 from ..ir.intrinsics import ExternFunction
-from ..ir.module import LoweredArgument, LoweredFunction, LoweredModule
+from ..ir.module import USER_CONTEXT, LoweredArgument, LoweredFunction, LoweredModule
 from ..ir.traverse import deep_recursion, nodes_of
 from ..ir.types import Type
 from . import calls, casts, expressions, memory, reductions, statements
@@ -50,20 +50,25 @@ def parameter(a: LoweredArgument) -> str:
     name = c_identifier(a.shown)
     if a.is_buffer():
         return f"struct halide_buffer_t *_{name}_buffer"
-    if a.name == "__user_context":
-        return "void *__user_context"
+    if a.name == USER_CONTEXT:
+        return f"void *{USER_CONTEXT}"
     t = "HL_BOOL" if a.type.is_bool() else memory_type(a.type)
     return f"{t}{'' if t.endswith('*') else ' '}{name}"
 
 
+def public_parameter(a: LoweredArgument) -> str:
+    """One argument as callers see it: their context is not ours to change."""
+    return f"void const *{USER_CONTEXT}" if a.name == USER_CONTEXT else parameter(a)
+
+
 def signature(f: LoweredFunction) -> str:
-    """`int name(...)`."""
-    return f"int {f.name}({', '.join(parameter(a) for a in f.args) or 'void'})"
+    """`int name(...)` as callers see it."""
+    return f"int {f.name}({', '.join(public_parameter(a) for a in f.args) or 'void'})"
 
 
 def argument_name(a: LoweredArgument) -> str:
     """The C name of a parameter."""
-    return a.name if a.name == "__user_context" else f"_{c_identifier(a.shown)}_buffer" if a.is_buffer() else c_identifier(a.shown)
+    return a.name if a.name == USER_CONTEXT else f"_{c_identifier(a.shown)}_buffer" if a.is_buffer() else c_identifier(a.shown)
 
 
 def _argv(f: LoweredFunction) -> str:
@@ -79,12 +84,12 @@ def _argv(f: LoweredFunction) -> str:
 
 def exports(f: LoweredFunction) -> str:
     """The functions that callers see, `NAME` and `NAME_argv`; both call `NAME_body`."""
-    passed = ", ".join(argument_name(a) for a in f.args)
+    passed = ", ".join(f"(void *){USER_CONTEXT}" if a.name == USER_CONTEXT else argument_name(a) for a in f.args)
     return f"HL_EXPORT {signature(f)} {{\n    return {f.name}_body({passed});\n}}\n\n" + _argv(f)
 
 
 def _function(f: LoweredFunction, unit: Unit) -> str:
-    context = "__user_context" if any(a.name == "__user_context" for a in f.args) else "HL_NULL"
+    context = USER_CONTEXT if any(a.name == USER_CONTEXT for a in f.args) else "HL_NULL"
     em = Emitter(unit, count_uses(f.body), context)
     em.arguments = {a.name: a for a in f.args if a.is_buffer()}
     for a in f.args:

@@ -29,6 +29,11 @@ def _print(user_context: Any, message: Any) -> None:
     sys.stdout.write(ffi.string(message).decode("utf-8", "replace"))
 
 
+def install_dir() -> str:
+    """The folder with the C runtime: `include/hl_runtime.h`, and libraries."""
+    return RUNTIME_DIR
+
+
 @functools.cache
 def runtime() -> Any:
     """The runtime library, loaded once with its symbols visible to pipelines. Raises InternalError when it was not built."""
@@ -92,6 +97,10 @@ class RawBuffer:
         """(min, extent, stride) of each dimension as it is now; a bounds query changes it."""
         count = self.c.dimensions
         return [d[:3] for d in _DIMENSION.iter_unpack(ffi.buffer(self.dims, 16 * count))] if count else []
+
+    def address(self) -> int:
+        """Where the view is in memory, for as long as this lives."""
+        return int(ffi.cast(_ADDRESS, self.c))
 
     def is_query(self) -> bool:
         """Whether it has no memory."""

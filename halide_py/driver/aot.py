@@ -1,6 +1,7 @@
 """Ahead of time: C text, headers, objects and libraries that work without Python.
 
-Libraries contain the C runtime, whose functions are those of Halide's runtime header; several libraries made here may be linked together.
+Objects and libraries contain the C runtime, whose functions are those of Halide's runtime header, unless the target says no_runtime. They are
+weak symbols: several objects and libraries made here may be linked together, and a program's own functions of these names win.
 Buffers that expressions use directly, and that are no arguments, become constant data of the library.
 """
 
@@ -11,19 +12,22 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..codegen_c import generate, header
 from ..codegen_c.metadata import metadata
+from ..codegen_c.python_extension import python_extension
 from ..codegen_c.registration import registration
 from ..errors import CompileError, InternalError
 from ..ir.function import Function
-from ..ir.module import LoweredArgument, LoweredFunction, LoweredModule, labelled
+from ..ir.module import USER_CONTEXT, ArgumentKind, LoweredArgument, LoweredFunction, LoweredModule, labelled
 from ..ir.printer import to_text
 from ..ir.target import Target
 from ..ir.target_words import TargetFeature
+from ..ir.types import Handle
 from .abi import INCLUDE_DIR, STATIC_RUNTIME
 from .cache import write_atomically
 from .compile import link_inputs, lower_to_module
@@ -32,6 +36,7 @@ from .graph import Requirement
 from .toolchain import Toolchain, compile_object, link_shared, toolchain
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_WHOLE_RUNTIME = ("-all_load", STATIC_RUNTIME) if sys.platform == "darwin" else ("--whole-archive", STATIC_RUNTIME)
 _INCLUDE = re.compile(r'^#include "(hl_\w+\.h)"\n', re.MULTILINE)
 
 
@@ -106,6 +111,11 @@ class Unit:
         """All of it in loop IR."""
         return LoweredModule(self.name, [e.inner for e in self.entries])
 
+    @property
+    def public(self) -> LoweredModule:
+        """The functions as callers see them."""
+        return LoweredModule(self.name, [e.public for e in self.entries])
+
     def c_text(self) -> str:
         """The C text; it includes our headers."""
         described = self.target.to_string()
@@ -113,7 +123,7 @@ class Unit:
 
     def header_text(self) -> str:
         """The header for callers."""
-        return header(LoweredModule(self.name, [e.public for e in self.entries]))
+        return header(self.public)
 
 
 def lower_unit(outputs: Sequence[Function], args: Sequence[LoweredArgument], constants: Sequence[ConstantBuffer], fn_name: str, target: Target,
@@ -122,6 +132,8 @@ def lower_unit(outputs: Sequence[Function], args: Sequence[LoweredArgument], con
     if not _IDENTIFIER.fullmatch(fn_name):
         clean = re.sub(r"\W+", "_", fn_name) or "pipeline"
         raise CompileError(f"{fn_name!r} cannot name a C function; use letters, digits and underscores, for example fn_name={clean!r}")
+    if target.has_feature(TargetFeature.UserContext):
+        args = [LoweredArgument(USER_CONTEXT, ArgumentKind.InputScalar, Handle()), *args]
     inner = fn_name + "_with_constants" if constants else fn_name
     f = lower_to_module(outputs, [*args, *(c.argument for c in constants)], inner, target, requirements).functions[0]
     f = replace(f, display_name=fn_name, args=labelled(f.args))
@@ -151,6 +163,12 @@ def write_file(path: str, data: bytes) -> None:
     os.chmod(full, 0o644)
 
 
+def _put(made: str, path: str) -> None:
+    """Copy a file that was made to where it is wanted, whole or not at all."""
+    with open(made, "rb") as file:
+        write_file(path, file.read())
+
+
 def self_contained(text: str) -> str:
     """C text with our headers in place of their includes."""
     seen: set[str] = set()
@@ -173,8 +191,9 @@ def write(unit: Unit, outputs: Mapping[OutputFileType, str]) -> None:
         OutputFileType.c_header: lambda path: write_file(path, unit.header_text().encode()),
         OutputFileType.stmt: lambda path: write_file(path, "".join(to_text(e.inner.body) + "\n" for e in unit.entries).encode()),
         OutputFileType.registration: lambda path: write_file(path, registration([e.public.name for e in unit.entries]).encode()),
-        OutputFileType.object: lambda path: _object(unit, path, ("-c",)),
-        OutputFileType.assembly: lambda path: _object(unit, path, ("-S",)),
+        OutputFileType.python_extension: lambda path: write_file(path, self_contained(python_extension(unit.public)).encode()),
+        OutputFileType.object: lambda path: object_file(unit, path),
+        OutputFileType.assembly: lambda path: assembly(unit, path),
         OutputFileType.static_library: lambda path: static_library(unit, path),
     }
     for kind in outputs:
@@ -185,12 +204,23 @@ def write(unit: Unit, outputs: Mapping[OutputFileType, str]) -> None:
         writers[OutputFileType(kind)](os.fspath(path))
 
 
-def _object(unit: Unit, path: str, flags: Sequence[str]) -> None:
+def assembly(unit: Unit, path: str) -> None:
+    """The machine code of the pipelines as text."""
     with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
-        made = os.path.join(folder, "made")
-        compile_object(unit.c_text(), made, unit.tools, folder, flags)
-        with open(made, "rb") as file:
-            write_file(path, file.read())
+        made = os.path.join(folder, "made.s")
+        compile_object(unit.c_text(), made, unit.tools, folder, ("-S",))
+        _put(made, path)
+
+
+def object_file(unit: Unit, path: str) -> None:
+    """One object file: the pipelines, and the runtime unless the target says no_runtime."""
+    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+        made, joined = os.path.join(folder, "made.o"), os.path.join(folder, "joined.o")
+        compile_object(unit.c_text(), made, unit.tools, folder)
+        if not unit.target.has_feature(TargetFeature.NoRuntime):
+            join_objects([made, *_WHOLE_RUNTIME], joined)
+            made = joined
+        _put(made, path)
 
 
 def static_library(unit: Unit, path: str) -> None:
@@ -201,8 +231,7 @@ def static_library(unit: Unit, path: str) -> None:
         if not unit.target.has_feature(TargetFeature.NoRuntime):
             shutil.copyfile(STATIC_RUNTIME, library)
         archive(library, [compiled], unit.tools)
-        with open(library, "rb") as file:
-            write_file(path, file.read())
+        _put(library, path)
 
 
 def shared_library(unit: Unit, path: str) -> None:
@@ -212,8 +241,7 @@ def shared_library(unit: Unit, path: str) -> None:
         compile_object(unit.c_text(), compiled, unit.tools, folder)
         runtime = [] if unit.target.has_feature(TargetFeature.NoRuntime) else [STATIC_RUNTIME]
         link_shared([compiled, *link_inputs(unit.module), *runtime], library, unit.tools)
-        with open(library, "rb") as file:
-            write_file(path, file.read())
+        _put(library, path)
     os.chmod(path, 0o755)
 
 
@@ -231,19 +259,22 @@ def archive(library: str, objects: Sequence[str], tools: Toolchain) -> None:
         raise InternalError(f"{command[0]} could not make the static library: {done.stderr.strip()}")
 
 
+def join_objects(inputs: Sequence[str], joined: str) -> None:
+    """Join object files into one. Raises CompileError when there is no linker."""
+    linker = shutil.which("ld") or shutil.which("ld.lld")
+    if linker is None:
+        raise CompileError("No ld found to join a pipeline and the runtime into one object: write a static_library, or use the target feature no_runtime")
+    done = subprocess.run([linker, "-r", *inputs, "-o", joined], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise InternalError(f"ld could not join object files: {done.stderr.strip()}")
+
+
 def standalone_runtime(path: str) -> None:
     """The runtime as one object file (`.o`), or as a static library for any other name."""
     if not path.endswith(".o"):
-        with open(STATIC_RUNTIME, "rb") as file:
-            write_file(path, file.read())
+        _put(STATIC_RUNTIME, path)
         return
-    linker = shutil.which("ld")
-    if linker is None:
-        raise CompileError("No ld found to join the runtime into one object; give a name that ends in .a for a static library")
     with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
         made = os.path.join(folder, "runtime.o")
-        done = subprocess.run([linker, "-r", "--whole-archive", STATIC_RUNTIME, "-o", made], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise InternalError(f"ld could not join the runtime into one object: {done.stderr.strip()}")
-        with open(made, "rb") as file:
-            write_file(path, file.read())
+        join_objects(_WHOLE_RUNTIME, made)
+        _put(made, path)

@@ -134,6 +134,7 @@ def lower_to_module(outputs: Sequence[Function], args: Sequence[LoweredArgument]
 _HONOURED = ISA_FEATURES | {
     TargetFeature.JIT, TargetFeature.Debug, TargetFeature.EnableBacktraces, TargetFeature.NoAsserts, TargetFeature.NoBoundsQuery,
     TargetFeature.LargeBuffers, TargetFeature.NoRuntime, TargetFeature.EmbedBitcode, TargetFeature.EnableLLVMLoopOpt, TargetFeature.LLVMLargeCodeModel,
+    TargetFeature.UserContext,
 }
 _INSTEAD = {
     TargetFeature.StrictFloat: "use strict_float() on expressions", TargetFeature.TraceLoads: "use Func.trace_loads()",

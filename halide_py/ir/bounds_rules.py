@@ -130,7 +130,8 @@ def _div(b: Bounds, e: n.Div) -> Interval:
         out = b.monotone(x if d > 0 else Interval(x.max, x.min), lambda p: n.Div(p, divisor))
         return out if t.overflow_is_undefined() or t.is_float() or t.is_uint() or d > 0 else type_interval(t)
     if t.is_float():
-        if y.is_point() and _sign(b, y) or not x.is_bounded() or not y.is_bounded() or not _excludes_zero(y):
+        # One divisor, whatever its sign, maps ends to ends; several do if they are all on one side of zero.
+        if not x.is_bounded() or not y.is_bounded() or not (y.is_point() or _excludes_zero(y)):
             return EVERYTHING
         return b.join([Interval.point(b.simple(n.Div(p, q))) for p in (x.min, x.max) for q in (y.min, y.max)])  # type: ignore[arg-type]
     low = b.range(y)[0]

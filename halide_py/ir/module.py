@@ -11,6 +11,8 @@ from .nodes import Stmt
 from .parameter import Parameter
 from .types import Type
 
+USER_CONTEXT = "__user_context"  # the pointer that callers pass first and hooks receive, with the target feature user_context
+
 
 class ArgumentKind(enum.IntEnum):
     """Which way an argument's data goes."""

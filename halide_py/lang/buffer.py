@@ -334,6 +334,10 @@ class Buffer(BufferViews):
         for place in itertools.product(*ranges[::-1]):
             f(list(place[::-1]))
 
+    def _get_raw_halide_buffer_t(self) -> int:
+        """The address of the C view, which extension modules of pipelines ask for by this name: they see the mins."""
+        return self.raw.address()
+
     # -- devices: there are none
 
     def _flag(self, bit: int, value: bool | None = None) -> bool:
