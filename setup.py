@@ -63,10 +63,13 @@ def run(command: list[str]) -> None:
 
 
 def weaken(objects: list[str]) -> None:
-    """Make all symbols weak, so that several objects with the runtime inside link into one program. Without objcopy (macOS) they do not."""
-    tool = next((p for p in map(shutil.which, ("objcopy", "gcc-objcopy", "llvm-objcopy")) if p), None)
-    for compiled in objects if tool else ():
-        run([str(tool), "--weaken", compiled])
+    """Make what objects define weak, so that several with the runtime inside link into one program. Without binutils (macOS) they do not."""
+    nm, objcopy = (next((p for p in map(shutil.which, (tool, f"gcc-{tool}", f"llvm-{tool}")) if p), "") for tool in ("nm", "objcopy"))
+    for compiled in objects if nm and objcopy else ():
+        listed = subprocess.run([nm, "--defined-only", "--extern-only", compiled], capture_output=True, text=True, check=True).stdout
+        names = Path(compiled).with_suffix(".names")
+        names.write_text("".join(line.split()[-1] + "\n" for line in listed.splitlines()))
+        run([objcopy, f"--weaken-symbols={names}", compiled])
 
 
 def build_runtime_library(target: Path, link_headers: bool) -> None:

@@ -2,12 +2,12 @@
  *
  * Layout and names are those of the public runtime header of Halide, so that a library made here links with programs
  * written against that header and its C++ buffer class. Where HalideRuntime.h can be found it is used for the shared part,
- * so both may be included, in any order. Valid C11 and C++; includes nothing else, because every pipeline is compiled with it.
+ * so both may be included, in any order; unless HL_OWN_DECLARATIONS is defined, as in files that see no other code. Valid C11 and C++; includes nothing else, because every pipeline is compiled with it.
  */
 #ifndef HL_RUNTIME_H
 #define HL_RUNTIME_H
 
-#if !defined(HALIDE_HALIDERUNTIME_H) && defined(__has_include)
+#if !defined(HALIDE_HALIDERUNTIME_H) && !defined(HL_OWN_DECLARATIONS) && defined(__has_include)
 #if __has_include("HalideRuntime.h")
 #include "HalideRuntime.h"
 #endif

@@ -16,6 +16,7 @@ from .module import signature
 
 _HEAD = """/* {names}: a Python extension made by halide_py. Compile it with Python's headers and link it with the pipelines. */
 #include <Python.h>
+#define HL_OWN_DECLARATIONS
 #include "hl_runtime.h"
 #include "hl_python.h"
 

@@ -379,3 +379,14 @@ def test_layout_of_the_buffer_struct() -> None:
     c = Layout.from_address(int(ffi.cast("uintptr_t", raw.c)))
     assert ctypes.sizeof(Layout) == 56 and c.host == a.ctypes.data and (c.code, c.bits, c.lanes, c.dimensions) == (2, 32, 1, 2)
     assert [(c.dim[d].min, c.dim[d].extent, c.dim[d].stride) for d in range(2)] == [(5, 4, 1), (0, 3, 4)]
+
+
+@pytest.mark.parametrize("divisor", [0.25, -0.5])
+def test_a_float_index_divided_by_a_parameter_is_bounded(divisor: float) -> None:
+    r, im, f, g = hl.Param(hl.Float(32)), hl.ImageParam(hl.Float(32), 1), hl.Func(), hl.Func()
+    f[x] = x * 10
+    g[x] = f[hl.i32(hl.clamp(im[x], 0.0, 1.0) / r)]
+    f.compute_root()
+    im.set(hl.Buffer(np.array([-3, 0.5, 7], np.float32)))
+    r.set(divisor)
+    assert np.array(g.realize([3])).tolist() == [0, int(0.5 / divisor) * 10, int(1 / divisor) * 10]
