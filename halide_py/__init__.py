@@ -152,6 +152,7 @@ from .lang.parameter import Parameter
 from .lang.pipeline import Pipeline
 from .lang.rdom import Range, RDom, RVar, VarOrRVar
 from .lang.reductions import argmax, argmin, maximum, minimum, product, sum
+from .lang.serialization import deserialize_parameters, deserialize_pipeline, serialize_pipeline
 from .lang.stage import Stage
 from .lang.target_queries import (
     target_arch_is,
@@ -191,4 +192,5 @@ __all__ = [
     "active_generator_context", "alias", "ArgInfo", "ArgInfoDirection", "ArgInfoKind", "AutoschedulerParams",
     "create_callable_from_generator", "Generator", "generator", "GeneratorContext", "GeneratorParam", "InputBuffer", "InputScalar",
     "install_dir", "main", "OutputBuffer", "OutputScalar",
+    "deserialize_parameters", "deserialize_pipeline", "serialize_pipeline",
 ]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from .names import plain_names
 from .nodes import Stmt
 from .parameter import Parameter
 from .types import Type
@@ -46,9 +46,8 @@ class LoweredArgument:
 
 
 def labelled(args: Sequence[LoweredArgument]) -> tuple[LoweredArgument, ...]:
-    """The arguments with labels: their names without the numbers that made them unique, where that leaves them different."""
-    plain = [re.sub(r"\$\d+", "", a.name) for a in args]
-    return tuple(replace(a, label=name) if plain.count(name) == 1 else a for a, name in zip(args, plain))
+    """The arguments with what callers know them by."""
+    return tuple(replace(a, label=name) for a, name in zip(args, plain_names([a.name for a in args])))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+from collections.abc import Sequence
 
 _COUNTS: dict[str, int] = {}
 _ANONYMOUS: dict[str, itertools.count[int]] = {}
@@ -18,3 +20,9 @@ def unique_name(base: str) -> str:
 def anonymous_name(prefix: str) -> str:
     """`prefix0`, `prefix1`, ...: what an object gets when the user gives no name."""
     return unique_name(f"{prefix}{next(_ANONYMOUS.setdefault(prefix, itertools.count()))}")
+
+
+def plain_names(names: Sequence[str]) -> list[str]:
+    """Names without the numbers that made them unique, where that leaves them different: what users know things by."""
+    plain = [re.sub(r"\$\d+", "", name) for name in names]
+    return [short if plain.count(short) == 1 else name for short, name in zip(plain, names)]

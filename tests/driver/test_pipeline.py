@@ -248,7 +248,7 @@ def test_callable_by_position_and_keyword(callable_: Any) -> None:
     (("happy", 1, 1.0, OUT), {}, "is not an instance of"), ((IMAGE, "happy", 1.0, OUT), {}, "is not an instance of"), ((IMAGE, 1, None, OUT), {}, "is not an instance of"),
     ((IMAGE, 1.5, 1.0, OUT), {}, "is not an instance of"), ((IMAGE, 300, 1.0, OUT), {}, "k: 300 does not fit uint8"), ((IMAGE, -1, 1.0, OUT), {}, "does not fit"),
     ((IMAGE, np.int64(300), 1.0, OUT), {}, "k: 300"), ((IMAGE, 1, 1.0, "x"), {}, "is not an instance of"),
-    ((IMAGE.astype(np.int16), 1, 1.0, OUT), {}, "image has type int32 but type of the buffer passed in is int16"),
+    ((IMAGE.astype(np.int16), 1, 1.0, OUT), {}, " has type int32 but type of the buffer passed in is int16"),
     ((IMAGE[0], 1, 1.0, OUT), {}, "exactly 2 dimensions"), ((IMAGE[:2], 1, 1.0, OUT), {}, "accessed at 2, which is beyond the max (1) in dimension 1"),
 ])
 def test_callable_refuses(callable_: Any, args: Any, kwargs: Any, message: str) -> None:

@@ -1,0 +1,141 @@
+"""Pipelines to bytes or files and back: definitions, schedules, the Buffers they contain; what Params are set to, not what ImageParams are bound to."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..driver.aot import write_file
+from ..driver.graph import parameters
+from ..errors import CompileError
+from ..ir import archive
+from ..ir.names import plain_names, unique_name
+from ..ir.parameter import Parameter as ParameterData
+from ..ir.types import Type
+from ..lower.environment import environment
+from .argument import is_embedded
+from .buffer import Buffer
+from .edits import count_edit
+from .func import Func
+from .parameter import Parameter
+from .pipeline import Pipeline
+from .storage import dtype_of
+
+
+def serialize_pipeline(pipeline: Pipeline, filename: str | os.PathLike[str] | None = None, *, get_params: bool | None = None) -> Any:
+    """Save a pipeline in a file, or without one as the bytes returned; with `get_params` also give its Parameters by name.
+
+    Rules of custom gradients are not saved. Raises CompileError for an undefined pipeline, C functions that are addresses in this process, and
+    files that cannot be written.
+    """
+    if not isinstance(pipeline, Pipeline):
+        raise TypeError(f"serialize_pipeline() takes a Pipeline, not {pipeline!r}")
+    if not pipeline.defined():
+        raise CompileError("serialize_pipeline(): the Pipeline is undefined; it needs at least one Func")
+    inputs = parameters(pipeline.functions, pipeline.requirements)
+    images = [p for p in inputs if p.is_buffer and p.buffer is not None and not is_embedded(p)]
+    bound = [p.buffer for p in images]
+    for p in images:  # their data comes with each run
+        p.buffer = None
+    try:
+        data = archive.write([pipeline.functions, list(pipeline.requirements), inputs], _buffer_out)
+    finally:
+        for p, b in zip(images, bound):
+            p.buffer = b
+    external = {name: Parameter.of(p) for name, p in _named(inputs).items()}
+    if filename is None:
+        return (data, external) if get_params else data
+    write_file(os.fspath(filename), data)
+    return external if get_params else None
+
+
+def deserialize_pipeline(data: bytes | str | os.PathLike[str], user_params: Mapping[str, Parameter] = {}) -> Pipeline:  # noqa: B006
+    """A pipeline from bytes or a file; `user_params` take the place of its parameters of the same names.
+
+    Raises CompileError for what was not made by this version of `serialize_pipeline` or is damaged, and for parameters of another type.
+    """
+    content = _bytes(data)
+    replaced = _checked(user_params, _load(content)[2]) if user_params else {}
+    functions, requirements, inputs = _load(content, replaced)
+    for f in environment(functions).values():
+        unique_name(f.name)  # later Funcs do not get the names of these
+    for p in inputs:
+        unique_name(p.name)
+    pipeline = Pipeline([Func.of(f) for f in functions])
+    pipeline.requirements = requirements
+    count_edit()
+    return pipeline
+
+
+def deserialize_parameters(data: bytes | str | os.PathLike[str]) -> dict[str, Parameter]:
+    """The parameters of a saved pipeline by name."""
+    return {name: Parameter.of(p) for name, p in _named(_load(_bytes(data))[2]).items()}
+
+
+def _named(inputs: Sequence[ParameterData]) -> dict[str, ParameterData]:
+    """What is not contained in the pipeline, by the names users know."""
+    external = [p for p in inputs if not is_embedded(p)]
+    return dict(zip(plain_names([p.name for p in external]), external))
+
+
+def _bytes(data: Any) -> bytes:
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return bytes(data)
+    path = os.fspath(data)
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as e:
+        raise CompileError(f"Cannot read the pipeline saved in {path}: {e.strerror}") from None
+
+
+def _load(content: bytes, replaced: Mapping[str, ParameterData] = {}) -> tuple[list[Any], list[Any], list[ParameterData]]:  # noqa: B006
+    functions, requirements, inputs = archive.read(content, _buffer_in, dict(replaced))
+    for p in inputs:
+        if p.is_buffer and p.buffer is not None and p.name not in replaced:
+            p.buffer.storage.param = p
+    return functions, requirements, inputs
+
+
+def _checked(given: Mapping[str, Parameter], saved: list[ParameterData]) -> dict[str, ParameterData]:
+    known = _named(saved)
+    out: dict[str, ParameterData] = {}
+    for name, handle in given.items():
+        new, old = handle.param if isinstance(handle, Parameter) else None, known.get(name)
+        if new is None:
+            raise TypeError(f"user_params[{name!r}] must be a defined Parameter, not {handle!r}; a Param or ImageParam has one: p.parameter()")
+        if old is None:
+            continue  # one set of parameters may serve several pipelines
+        if (new.type, new.is_buffer, new.dimensions) != (old.type, old.is_buffer, old.dimensions):
+            raise CompileError(f"user_params[{name!r}] is {_described(new)}, but the saved pipeline takes {_described(old)}")
+        out[old.name] = new
+    return out
+
+
+def _described(p: ParameterData) -> str:
+    return f"a buffer of {p.type} with {p.dimensions} dimensions" if p.is_buffer else f"a scalar of type {p.type}"
+
+
+def _buffer_out(x: Any) -> Any:
+    """A Buffer as JSON; its memory dense, dimensions in the order of its strides."""
+    if not isinstance(x, Buffer):
+        raise CompileError(f"A pipeline that contains a {type(x).__name__} cannot be saved")
+    array, t = x.array, x.type()
+    order = sorted(range(array.ndim), key=lambda d: abs(array.strides[d]), reverse=True)
+    dense = np.ascontiguousarray(array.transpose(order))
+    mins = [low for low, _, _ in x.storage.shape()]
+    return [x.storage.name, [int(t.code()), t.bits(), t.lanes()], mins, list(array.shape), order, base64.b64encode(dense.tobytes()).decode()]
+
+
+def _buffer_in(v: Any) -> Buffer:
+    name, (code, bits, lanes), mins, shape, order, data = v
+    t = Type(code, bits, lanes)
+    dense = np.frombuffer(bytearray(base64.b64decode(data)), dtype_of(t)).reshape([shape[d] for d in order])
+    array = dense.transpose([order.index(d) for d in range(len(order))])
+    b = Buffer.of_shape(t, [(low, extent, stride // max(array.itemsize, 1)) for low, extent, stride in zip(mins, shape, array.strides)], name)
+    b.array[...] = array
+    return b

@@ -1,0 +1,101 @@
+"""Saved pipelines: random ones are the same pipeline when read back; data, parameters and rules that cannot be saved; bytes that are something else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import SLOW, build
+from hypothesis import given, settings
+from pipelines import Script, pipelines
+
+import halide_py as hl
+from halide_py.driver.fingerprint import fingerprint
+from halide_py.lang.argument import infer_arguments, lowered_arguments
+
+x, y = hl.Var("x"), hl.Var("y")
+
+
+def identity(p: hl.Pipeline) -> str:
+    """Equal for pipelines that compile to the same code."""
+    args = lowered_arguments(infer_arguments(p.functions, p.requirements), p.functions, p.requirements)
+    return fingerprint(p.functions, args, p.name, hl.get_host_target(), p.requirements, "")
+
+
+@settings(max_examples=300 if SLOW else 10, deadline=None)
+@given(pipelines())
+def test_random_pipelines_come_back_the_same(script: Script) -> None:
+    p = hl.Pipeline(build(script))
+    again = hl.deserialize_pipeline(hl.serialize_pipeline(p))
+    assert identity(again) == identity(p)
+
+
+def test_data_constraints_and_c_functions_come_along(tmp_path: Path) -> None:
+    table = hl.Buffer(np.arange(12, dtype=np.float32).reshape(3, 4)[:, ::-1]).translated(0, 5)
+    im, k = hl.ImageParam(hl.Float(32), 2, "im"), hl.Param(hl.Float(32), "k", 0.5)
+    twice = hl.extern("float twice(float v)", source="static float twice(float v) { return 2 * v; }")
+    r = hl.RDom([(0, 2), (0, 2)])
+    r.where(r.x + r.y < 2)
+    f, g = hl.Func("saved"), hl.Func("summed")
+    f[x, y] = twice(table[x + 5, y]) * k + im[x, y]
+    g[x] = (0.0, 0)
+    g[x] = (g[x][0] + f[r.x, r.y], g[x][1] + 1)
+    f.compute_root().vectorize(x, 4, hl.TailStrategy.GuardWithIf)
+    im.dim(1).set_min(0)
+    im.set(hl.Buffer(np.ones((2, 2), np.float32)))
+    p = hl.Pipeline(g)
+    p.add_requirement(k > 0, "k is", k)
+    path = tmp_path / "p.hlpipe"
+    assert set(hl.serialize_pipeline(p, path, get_params=True)) == {"im", "k"}
+    im.set(hl.Buffer(np.full((2, 2), 10, np.float32)))
+    renamed = hl.Param(hl.Float(32), "another", 2.0)
+    again = hl.deserialize_pipeline(path, {"im": im.parameter(), "k": renamed.parameter()})
+    total, count = again.realize([1])
+    assert total[0] == 4 * (table[5, 0] + table[6, 0] + table[5, 1]) + 30 and count[0] == 3
+    renamed.set(-1.0)
+    with pytest.raises(hl.PipelineError, match="k is -1"):
+        again.realize([1])
+    assert hl.deserialize_parameters(path)["k"].scalar() == 0.5
+    with pytest.raises(hl.CompileError, match=r"user_params\['k'\] is a scalar of type int32, but the saved pipeline takes a scalar of type float32"):
+        hl.deserialize_pipeline(path, {"k": hl.Param(hl.Int(32)).parameter()})
+    fresh = hl.deserialize_pipeline(path)
+    with pytest.raises(hl.CompileError, match="Buffer argument im is nullptr"):
+        fresh.realize([1])
+
+
+def test_rules_of_gradients_are_missed_only_when_asked_for() -> None:
+    @hl.custom_gradient
+    def squared(v: Any) -> Any:
+        return v * v
+
+    squared.backward(lambda adjoint, result, v: adjoint * 2 * v)
+    im, f = hl.ImageParam(hl.Float(32), 1, "im"), hl.Func("f")
+    f[x] = squared(im[x])
+    again = hl.deserialize_pipeline(hl.serialize_pipeline(hl.Pipeline(f)), {"im": im.parameter()})
+    im.set(hl.Buffer(np.array([3], np.float32)))
+    assert again.realize([1])[0] == 9
+    with pytest.raises(hl.CompileError, match="custom gradient of .* was not saved"):
+        hl.propagate_adjoints(again.get_func(0), hl.Buffer(np.ones(1, np.float32)))
+
+
+def test_bytes_that_are_no_pipeline_are_refused(tmp_path: Path) -> None:
+    f = hl.Func("f")
+    f[x] = x
+    data = hl.serialize_pipeline(hl.Pipeline(f))
+    head, rest = data.split(b"\n", 1)
+    for bad, message in (
+        (b"PK\x03\x04 a zip file", "not a pipeline saved by"), (b"", "not a pipeline"), (head[:-1] + b"g\n" + rest, "another version of halide_py"),
+        (data[:-1], "damaged"), (data[:-3] + b"\0" + data[-2:], "damaged"),
+    ):
+        with pytest.raises(hl.CompileError, match=message):
+            hl.deserialize_pipeline(bad)
+    with pytest.raises(hl.CompileError, match="Cannot read the pipeline saved in .*missing: No such file"):
+        hl.deserialize_pipeline(tmp_path / "missing")
+    with pytest.raises(hl.CompileError, match="not a folder"):
+        hl.serialize_pipeline(hl.Pipeline(f), tmp_path / "no" / "where")
+    at = hl.extern("int at(int v)", address=4096)
+    f[x] += at(x)
+    with pytest.raises(hl.CompileError, match="C function at is an address in this process"):
+        hl.serialize_pipeline(hl.Pipeline(f))
