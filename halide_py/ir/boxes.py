@@ -38,10 +38,18 @@ class Box:
         return all(i.is_bounded() for i in self.intervals)
 
 
-def merge_boxes(a: Box, b: Box) -> Box:
-    """The smallest box that holds both; touched if either is. Neither is changed."""
-    used = None if a.used is None or b.used is None else a.used if a.used is b.used else simplify(n.Or(a.used, b.used))
-    return Box([x.union(y) for x, y in zip(a.intervals, b.intervals)], used)
+def merge_boxes(*boxes: Box) -> Box:
+    """The smallest box that holds all of them, at least one; touched if any is. None is changed."""
+    if len(boxes) == 1:
+        return boxes[0]
+    conditions = dict.fromkeys(box.used for box in boxes)
+    used: n.Expr | None = None
+    if None not in conditions:
+        for c in conditions:
+            assert c is not None
+            used = c if used is None else n.Or(used, c)
+        used = None if used is None else simplify(used) if len(conditions) > 1 else used
+    return Box([Interval.hull(dims) for dims in zip(*(box.intervals for box in boxes))], used)
 
 
 def boxes_required(node: n.Node, scope: Mapping[str, Interval], func_values: FuncValues = {}) -> dict[str, Box]:  # noqa: B006 (never written)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 from . import nodes as n
 from .build import const
@@ -46,6 +47,12 @@ class Interval:
         high = None if self.max is None or other.max is None else _pick(n.Max, self.max, other.max)
         return Interval(low, high)
 
+    @staticmethod
+    def hull(intervals: Iterable[Interval]) -> Interval:
+        """The smallest interval that holds all of them, at least one; simplified once, however many they are."""
+        several = list(intervals)
+        return Interval(_all(n.Min, [i.min for i in several]), _all(n.Max, [i.max for i in several]))
+
     def intersection(self, other: Interval) -> Interval:
         """What lies in both; its min may exceed its max."""
         low = other.min if self.min is None else self.min if other.min is None else _pick(n.Max, self.min, other.min)
@@ -58,6 +65,15 @@ _EVERYTHING = Interval(None, None)
 
 def _pick(kind: Callable[[n.Expr, n.Expr], n.Expr], a: n.Expr, b: n.Expr) -> n.Expr:
     return a if a is b else simplify(kind(a, b))
+
+
+def _all(kind: Callable[[n.Expr, n.Expr], n.Expr], ends: list[n.Expr | None]) -> n.Expr | None:
+    known: dict[n.Expr, None] = {}
+    for e in ends:
+        if e is None:
+            return None
+        known[e] = None
+    return next(iter(known)) if len(known) == 1 else simplify(reduce(kind, known))
 
 
 def type_interval(t: Type) -> Interval:

@@ -14,8 +14,8 @@ from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.boxes import Box, boxes_required, merge_boxes
-from ..ir.function import Bound, Function
-from ..ir.interval import Interval, bounds_of_expr
+from ..ir.function import Bound, Definition, Function
+from ..ir.interval import Interval, bounds_of_expr, type_interval
 from ..ir.simplify import simplify
 from ..ir.traverse import Rec, nodes_of, rewrite
 from ..ir.types import INT32
@@ -32,17 +32,33 @@ def function_values(env: Environment) -> FuncValues:
     for name, f in env.items():
         assert f.pure is not None
         scope = {a: Interval.everything() for a in f.args}
-        for i in range(len(f.types)):
-            interval = bounds_of_expr(f.pure.values[i], scope, out)
-            for u in f.updates:
-                inner = dict(scope)
-                for v in u.schedule.rvars:
-                    inner[v.name] = Interval(v.min, b.sub(b.add(v.min, v.extent), b.i32(1)))
-                # The update may read the Func itself: what it held before is anything of the type.
-                inner_values = {**out, (name, i): bounds_of_expr(n.Call(f.types[i], name, (), n.CallType.Halide), scope)}
-                interval = interval.union(bounds_of_expr(u.values[i], inner, inner_values))
-            out[name, i] = interval
+        intervals = [bounds_of_expr(value, scope, out) for value in f.pure.values]
+        for u in f.updates:
+            intervals = _updated(f, u, intervals, out)
+        out.update({(name, i): interval for i, interval in enumerate(intervals)})
     return out
+
+
+def _updated(f: Function, u: Definition, before: list[Interval], known: FuncValues) -> list[Interval]:
+    """The intervals of the values after an update, which may read what it wrote itself.
+
+    Induction: intervals that hold before and that one iteration stays inside always hold (the index of an argmax stays in its RDom). Values
+    that one iteration takes further, as a sum does, may be anything of their type.
+    """
+    scope = {a: Interval.everything() for a in f.args}
+    for v in u.schedule.rvars:
+        scope[v.name] = Interval(v.min, b.sub(b.add(v.min, v.extent), b.i32(1)))
+
+    def step(own: list[Interval]) -> list[Interval]:
+        values = {**known, **{(f.name, i): interval for i, interval in enumerate(own)}}
+        return [o.union(bounds_of_expr(e, scope, values)) for o, e in zip(own, u.values)]
+
+    once = step(before)
+    if (twice := step(once)) == once:
+        return once
+    # What grew may be anything; the rest has to hold with that, too.
+    grown = [type_interval(t) if p != q else p for p, q, t in zip(once, twice, f.types)]
+    return grown if step(grown) == grown else [type_interval(t) for t in f.types]
 
 
 @dataclass
@@ -140,12 +156,12 @@ class BoundsInference:
 
     def box_of(self, stage: Stage, producing: StageNest | None, inner: frozenset[str], at_root: bool) -> Box | None:
         """What is required of `stage` by the consumers that run here."""
-        box: Box | None = stage.output_box if at_root else None
+        boxes = [stage.output_box] if at_root and stage.output_box is not None else []
         for (consumer, index), required in stage.required.items():
             here = producing is not None and producing.function.name == consumer and producing.index == index
             if here or consumer in inner:
-                box = required if box is None else merge_boxes(box, required)
-        return box
+                boxes.append(required)
+        return merge_boxes(*boxes) if boxes else None
 
     def define(self, stage: Stage, body: n.Stmt, producing: StageNest | None, inner: frozenset[str], at_root: bool) -> n.Stmt:
         """`body` with the region of `stage` defined around it."""

@@ -1,0 +1,34 @@
+"""What values an update can leave, and what many updates read: bounds by induction, boxes united once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import halide_py as hl
+
+x, y = hl.Var("x"), hl.Var("y")
+
+
+def test_the_place_of_an_argmax_is_an_index() -> None:
+    """It stays inside its RDom, whatever the data: no clamp is needed. A sum of indices does not, and is refused."""
+    image = np.random.default_rng(1).integers(0, 99, (4, 7)).astype(np.int32)
+    photo, best, total = hl.Buffer(image), hl.Func("best"), hl.Func("total")
+    r = hl.RDom([(0, 7)])
+    best[y] = photo[hl.argmax(photo[r.x, y])[0], y] - photo[hl.argmin(photo[r.x, y])[0], y]
+    np.testing.assert_array_equal(np.array(best.realize([4])), image.max(1) - image.min(1))
+    total[y] = photo[hl.sum(r.x), y]
+    with pytest.raises(hl.HalideError, match="unbounded way in dimension 0"):
+        total.realize([4])
+
+
+def test_hundreds_of_updates_cost_no_more_than_their_number() -> None:
+    """What they read is united once a stage: 300 of them took half a minute when it was united pair by pair."""
+    f, r = hl.Func("f"), hl.RDom([(0, 5)])
+    f[x] = x
+    wanted = np.arange(5)
+    for k in range(200):
+        f[r.x] = f[r.x] * 3 + f[(r.x + k) % 5]
+        for i in range(5):
+            wanted[i] = (wanted[i] * 3 + wanted[(i + k) % 5]) & 0xffffffff
+    np.testing.assert_array_equal(np.array(f.realize([5])), wanted.astype(np.uint32).view(np.int32))
