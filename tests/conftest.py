@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -46,3 +48,24 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == path.read_text(), f"differs from {path.name}; if the change is meant, run pytest --update-golden and review the diff"
 
     return check
+
+
+@pytest.fixture
+def effort() -> Callable[[Callable[[], object]], int]:
+    """`effort(work)` is the number of function calls `work()` makes: what a test of complexity compares, the same on a busy machine."""
+
+    def count(work: Callable[[], object]) -> int:
+        calls = 0
+
+        def profile(frame: FrameType, event: str, arg: object) -> None:
+            nonlocal calls
+            calls += event in ("call", "c_call")
+
+        sys.setprofile(profile)
+        try:
+            work()
+        finally:
+            sys.setprofile(None)
+        return calls
+
+    return count

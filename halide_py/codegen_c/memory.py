@@ -277,9 +277,9 @@ def _load_predicated(em: Emitter, e: n.Load, kind: str, p: str, start: int, coun
         vector, like = em.vector_type(kind, count), em.vector_type(_masked_like(kind), count)
         text = f"__builtin_ia32_{builtin}((const {like} *)({address(em, p, line.base, line.offset)}), {_builtin_mask(em, e.predicate, start, count, kind)})"
         return text if like == vector else f"(({vector}){text})"
-    zero = "0"
+    element_type = memory_type(e.type.element_of())  # said again: `?:` widens what is narrower than int
     conditions = em.lanes(e.predicate, start, count)
-    lanes = [f"({c} ? {x} : {zero})" for c, x in zip(conditions, elements(em, p, e.index, start, count))]
+    lanes = [f"({element_type})({c} ? {x} : 0)" for c, x in zip(conditions, elements(em, p, e.index, start, count))]
     return em.from_lanes_raw(kind, count, lanes)
 
 
