@@ -12,17 +12,12 @@ The public names and nothing else; each comes with its own documentation (`help(
 
 from __future__ import annotations
 
-from .autodiff.custom import CustomGradient, custom_gradient, stop_gradient, with_gradient
-from .autodiff.derivative import Derivative, propagate_adjoints
-from .autodiff.rules import gradient_rules, register_gradient
+from typing import TYPE_CHECKING
+
+from .deferred import deferred
 from .driver.abi import get_num_threads, install_dir, set_num_threads
-from .driver.aot import OutputFileType, StmtOutputFormat
+from .driver.file_types import OutputFileType, StmtOutputFormat
 from .errors import CompileError, HalideError, HalideWarning, InternalError, PipelineError
-from .generators.command_line import main
-from .generators.context import GeneratorContext, active_generator_context
-from .generators.fields import ArgInfo, ArgInfoDirection, ArgInfoKind, GeneratorParam, InputBuffer, InputScalar, OutputBuffer, OutputScalar
-from .generators.generator import Generator
-from .generators.registry import alias, create_callable_from_generator, generator
 from .ir.function import TailStrategy
 from .ir.module import ArgumentKind
 from .ir.nodes import MemoryType, Partition
@@ -152,7 +147,6 @@ from .lang.parameter import Parameter
 from .lang.pipeline import Pipeline
 from .lang.rdom import Range, RDom, RVar, VarOrRVar
 from .lang.reductions import argmax, argmin, maximum, minimum, product, sum
-from .lang.serialization import deserialize_parameters, deserialize_pipeline, serialize_pipeline
 from .lang.stage import Stage
 from .lang.target_queries import (
     target_arch_is,
@@ -164,6 +158,29 @@ from .lang.target_queries import (
 )
 from .lang.tuples import Tuple
 from .lang.var import Var, _, _0, _1, _2, _3, _4, _5, _6, _7, _8, _9, vars
+
+if TYPE_CHECKING:
+    from .autodiff.custom import CustomGradient, custom_gradient, stop_gradient, with_gradient
+    from .autodiff.derivative import Derivative, propagate_adjoints
+    from .autodiff.rules import gradient_rules, register_gradient
+    from .generators.command_line import main
+    from .generators.context import GeneratorContext, active_generator_context
+    from .generators.fields import ArgInfo, ArgInfoDirection, ArgInfoKind, GeneratorParam, InputBuffer, InputScalar, OutputBuffer, OutputScalar
+    from .generators.generator import Generator
+    from .generators.registry import alias, create_callable_from_generator, generator
+    from .lang.serialization import deserialize_parameters, deserialize_pipeline, serialize_pipeline
+
+__getattr__ = deferred(__name__, {
+    "autodiff.custom": "custom_gradient CustomGradient stop_gradient with_gradient",
+    "autodiff.derivative": "Derivative propagate_adjoints",
+    "autodiff.rules": "gradient_rules register_gradient",
+    "generators.command_line": "main",
+    "generators.context": "active_generator_context GeneratorContext",
+    "generators.fields": "ArgInfo ArgInfoDirection ArgInfoKind GeneratorParam InputBuffer InputScalar OutputBuffer OutputScalar",
+    "generators.generator": "Generator",
+    "generators.registry": "alias create_callable_from_generator generator",
+    "lang.serialization": "deserialize_parameters deserialize_pipeline serialize_pipeline",
+})
 
 __all__ = [
     "_", "_0", "_1", "_2", "_3", "_4", "_5", "_6", "_7", "_8", "_9", "abs", "absd", "acos", "acosh", "argmax", "argmin", "Argument",
@@ -194,3 +211,8 @@ __all__ = [
     "install_dir", "main", "OutputBuffer", "OutputScalar",
     "deserialize_parameters", "deserialize_pipeline", "serialize_pipeline",
 ]
+
+
+def __dir__() -> list[str]:
+    """What completion offers: also the names whose module is not loaded yet."""
+    return sorted({*globals(), *__all__})

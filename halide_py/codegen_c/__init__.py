@@ -3,8 +3,14 @@
 Imports `ir` and `errors`. In: `ir.module.LoweredModule`. Out: C text that is valid GNU C and C++ and includes only our own small headers.
 """
 
-from .header import header
-from .machine import Machine
-from .module import generate
+from __future__ import annotations
 
-__all__ = ["Machine", "generate", "header"]
+from typing import TYPE_CHECKING
+
+from ..deferred import deferred
+
+if TYPE_CHECKING:
+    from .machine import Machine as Machine
+    from .module import generate as generate
+
+__getattr__ = deferred(__name__, {"machine": "Machine", "module": "generate"})

@@ -7,7 +7,6 @@ Buffers that expressions use directly, and that are no arguments, become constan
 
 from __future__ import annotations
 
-import enum
 import os
 import re
 import shutil
@@ -17,7 +16,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..codegen_c import generate, header
+from ..codegen_c import generate
+from ..codegen_c.header import header
 from ..codegen_c.metadata import metadata
 from ..codegen_c.python_extension import python_extension
 from ..codegen_c.registration import registration
@@ -29,59 +29,17 @@ from ..ir.target import Target
 from ..ir.target_words import TargetFeature
 from ..ir.types import Handle
 from .abi import INCLUDE_DIR, STATIC_RUNTIME
+from .build import link_inputs, lower_to_module
+from .c_compiler import compile_object, link_shared
 from .cache import write_atomically
-from .compile import link_inputs, lower_to_module
 from .embedded import ConstantBuffer, call_with_constants
+from .file_types import OutputFileType
 from .graph import Requirement
-from .toolchain import Toolchain, compile_object, link_shared, toolchain
+from .toolchain import Toolchain, toolchain
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _WHOLE_RUNTIME = ("-all_load", STATIC_RUNTIME) if sys.platform == "darwin" else ("--whole-archive", STATIC_RUNTIME)
 _INCLUDE = re.compile(r'^#include "(hl_\w+\.h)"\n', re.MULTILINE)
-
-
-class OutputFileType(enum.IntEnum):
-    """What `compile_to` can write. Values are Halide's; those that need LLVM or a device are refused."""
-
-    assembly = 0
-    bitcode = 1
-    c_header = 2
-    c_source = 3
-    compiler_log = 4
-    cpp_stub = 5
-    featurization = 6
-    function_info_header = 7
-    hlpipe = 8
-    llvm_assembly = 9
-    object = 10
-    python_extension = 11
-    pytorch_wrapper = 12
-    registration = 13
-    schedule = 14
-    static_library = 15
-    stmt = 16
-    conceptual_stmt = 17
-    stmt_html = 18
-    conceptual_stmt_html = 19
-    device_code = 20
-
-
-EXTENSIONS = {kind: "." + (suffix or kind.name) for kind, suffix in (
-    (OutputFileType.assembly, "s"), (OutputFileType.bitcode, "bc"), (OutputFileType.c_header, "h"), (OutputFileType.c_source, "halide_generated.cpp"),
-    (OutputFileType.compiler_log, "halide_compiler_log"), (OutputFileType.cpp_stub, "stub.h"), (OutputFileType.featurization, ""),
-    (OutputFileType.function_info_header, "function_info.h"), (OutputFileType.hlpipe, ""), (OutputFileType.llvm_assembly, "ll"),
-    (OutputFileType.object, "o"), (OutputFileType.python_extension, "py.cpp"), (OutputFileType.pytorch_wrapper, "pytorch.h"),
-    (OutputFileType.registration, "registration.cpp"), (OutputFileType.schedule, "schedule.h"), (OutputFileType.static_library, "a"),
-    (OutputFileType.stmt, ""), (OutputFileType.conceptual_stmt, "conceptual.stmt"), (OutputFileType.stmt_html, "stmt.html"),
-    (OutputFileType.conceptual_stmt_html, "conceptual.stmt.html"), (OutputFileType.device_code, ""),
-)}
-
-
-class StmtOutputFormat(enum.IntEnum):
-    """How `compile_to_lowered_stmt` writes."""
-
-    Text = 0
-    HTML = 1
 
 
 @dataclass(frozen=True)

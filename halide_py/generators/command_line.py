@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import NoReturn
 
-from ..driver.aot import EXTENSIONS, OutputFileType
+from ..driver.file_types import EXTENSIONS, OutputFileType
 from ..errors import CompileError, HalideError
 from ..ir.target import Target
 from ..lang.module import compile_standalone_runtime

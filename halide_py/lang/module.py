@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..driver import aot
-from ..driver.aot import OutputFileType
+from .. import driver
+from ..driver.file_types import OutputFileType
 from ..errors import CompileError
 from ..ir.target import Target
 
@@ -17,10 +17,10 @@ class Module:
 
     def __init__(self, name: str, target: Target) -> None:
         self._name, self._target = name, Target(target)
-        self._units: list[aot.Unit] = []
+        self._units: list[driver.aot.Unit] = []
 
     @staticmethod
-    def of(unit: aot.Unit) -> Module:
+    def of(unit: driver.aot.Unit) -> Module:
         """The Module of one lowered pipeline."""
         m = Module(unit.name, unit.target)
         m._units.append(unit)
@@ -48,12 +48,12 @@ class Module:
         """One Module with all functions."""
         return Module.of(self._linked())
 
-    def _linked(self) -> aot.Unit:
-        return aot.link_units(self._name, self._units)
+    def _linked(self) -> driver.aot.Unit:
+        return driver.aot.link_units(self._name, self._units)
 
     def compile(self, outputs: Mapping[OutputFileType, str]) -> None:
         """Write files: `m.compile({OutputFileType.object: "m.o", OutputFileType.c_header: "m.h"})`. Raises CompileError for kinds there are not."""
-        aot.write(self._linked(), outputs)
+        driver.aot.write(self._linked(), outputs)
 
     def __repr__(self) -> str:
         names = [e.public.name for u in self._units for e in u.entries]
@@ -62,7 +62,7 @@ class Module:
 
 def link_modules(name: str, modules: Sequence[Module]) -> Module:
     """One Module of several. Raises CompileError for two functions of one name, and for targets that differ."""
-    return Module.of(aot.link_units(name, [u for m in modules for u in m._units]))
+    return Module.of(driver.aot.link_units(name, [u for m in modules for u in m._units]))
 
 
 def compile_standalone_runtime(output: Any, target: Target) -> dict[OutputFileType, str] | None:
@@ -71,10 +71,10 @@ def compile_standalone_runtime(output: Any, target: Target) -> dict[OutputFileTy
     `output` is a file name (`.o`: one object, else a static library), or a mapping from OutputFileType.object or static_library to names.
     """
     if not isinstance(output, Mapping):
-        aot.standalone_runtime(os.fspath(output))
+        driver.aot.standalone_runtime(os.fspath(output))
         return None
     for kind, path in output.items():
         if kind not in (OutputFileType.object, OutputFileType.static_library):
             raise CompileError(f"compile_standalone_runtime() writes object and static_library files, not {OutputFileType(kind).name}")
-        aot.standalone_runtime(path)
+        driver.aot.standalone_runtime(path)
     return dict(output)

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from .. import driver, lower
 from ..driver.abi import RawBuffer
-from ..driver.fingerprint import fingerprint
 from ..driver.graph import Requirement
 from ..errors import CompileError, user_error
 from ..ir import nodes as n
@@ -20,7 +20,6 @@ from ..ir.function import Function
 from ..ir.module import LoweredArgument
 from ..ir.target import Target, get_jit_target_from_environment
 from ..ir.traverse import free_variables, nodes_of
-from ..lower.print_loop_nest import loop_nest_text
 from .argument import Argument, infer_arguments, lowered_arguments
 from .buffer import Buffer
 from .callable import Callable
@@ -134,7 +133,7 @@ class Pipeline(CompileTo):
     def _compiled(self, target: Target, call: str) -> Program:
         functions, key, edits = self._outputs(call), target.to_string(), Edits.number
         args = self._arguments()
-        now = fingerprint(functions, args, self.name, target, self.requirements, "")
+        now = driver.fingerprint.fingerprint(functions, args, self.name, target, self.requirements, "")
         program = self._programs.get(key)
         if program is None or self._fingerprints[key] != now:
             self._prepare(functions)
@@ -218,7 +217,7 @@ class Pipeline(CompileTo):
 
     def print_loop_nest(self) -> None:
         """Print the loops as scheduled, to standard error: which run in which order, where each Func is stored and computed."""
-        sys.stderr.write(loop_nest_text(self._outputs("print_loop_nest")))
+        sys.stderr.write(lower.print_loop_nest.loop_nest_text(self._outputs("print_loop_nest")))
 
     def __repr__(self) -> str:
         if not self.functions:

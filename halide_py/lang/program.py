@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .. import driver
 from ..driver.abi import RawBuffer
-from ..driver.compile import CompiledPipeline, compile_pipeline
 from ..driver.graph import Requirement
 from ..errors import CompileError, PipelineError
 from ..ir.function import Function
@@ -28,7 +28,7 @@ class Program:
     def __init__(self, outputs: Sequence[Function], args: Sequence[LoweredArgument], name: str, target: Target,
                  requirements: Sequence[Requirement]) -> None:
         warn_about_schedules(outputs)
-        self.compiled: CompiledPipeline = compile_pipeline(outputs, args, name, target, requirements)
+        self.compiled: driver.compile.CompiledPipeline = driver.compile.compile_pipeline(outputs, args, name, target, requirements)
         self.edits = -1  # number of edits when this was last known to be up to date
         inputs: list[tuple[int, Parameter]] = [(i, a.param) for i, a in enumerate(args) if a.param is not None]
         self.buffers = [(i, p) for i, p in inputs if p.is_buffer]

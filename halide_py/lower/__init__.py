@@ -2,3 +2,14 @@
 
 Imports `ir` and `errors`. In: `ir.function.Function`s. Out: an `ir.module.LoweredFunction`.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..deferred import deferred
+
+if TYPE_CHECKING:
+    from . import print_loop_nest as print_loop_nest
+
+__getattr__ = deferred(__name__, {"print_loop_nest": "print_loop_nest"})

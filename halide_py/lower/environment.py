@@ -1,4 +1,4 @@
-"""Which Functions a set of outputs needs, and in which order they are realized."""
+"""Which Functions a set of outputs needs, in which order they are realized, and what the compiled function takes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..errors import CompileError
 from ..ir import nodes as n
 from ..ir.function import Definition, Function
+from ..ir.module import ArgumentKind, LoweredArgument
 from ..ir.traverse import nodes_of
 from .wrappers import call_wrappers
 
@@ -70,3 +71,13 @@ def environment(outputs: Sequence[Function], wrapped: bool = True) -> Environmen
     while missing := [w for f in env.values() for caller, w in f.wrappers.items() if w.name not in env and (not caller or caller in env)]:
         env = _walk([*env.values(), *missing], {})
     return _walk(outputs, call_wrappers(env))
+
+
+def with_outputs(outputs: Sequence[Function], args: Sequence[LoweredArgument]) -> tuple[LoweredArgument, ...]:
+    """The arguments of the compiled function: the inputs as given, then one buffer for each element of each output."""
+    out = list(args)
+    for f in outputs:
+        for i, t in enumerate(f.types):
+            param = f.output_params[i] if i < len(f.output_params) else None
+            out.append(LoweredArgument(f.buffer_name(i), ArgumentKind.OutputBuffer, t, len(f.args), param))
+    return tuple(out)

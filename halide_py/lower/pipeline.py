@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ..errors import HalideError, InternalError
 from ..ir import nodes as n
 from ..ir.function import Function
-from ..ir.module import ArgumentKind, LoweredArgument, LoweredFunction
+from ..ir.module import LoweredArgument, LoweredFunction
 from ..ir.printer import to_text
 from ..ir.simplify import simplify
 from ..ir.target import Target
@@ -46,7 +46,7 @@ from . import (
     vectorize,
 )
 from .bounds_inference import FuncValues, function_values
-from .environment import Environment, environment
+from .environment import Environment, environment, with_outputs
 from .guards import strip_likely
 from .inline import inline_functions
 from .schedule_functions import Nests, schedule_functions
@@ -126,16 +126,6 @@ PASSES: tuple[Pass, ...] = (
     Pass("uniquify_copies", lambda s, c: uniquify.uniquify(s)),
     Pass("simplify_last", lambda s, c: simplify(s)),
 )
-
-
-def with_outputs(outputs: Sequence[Function], args: Sequence[LoweredArgument]) -> tuple[LoweredArgument, ...]:
-    """The arguments of the compiled function: the inputs as given, then one buffer for each element of each output."""
-    out = list(args)
-    for f in outputs:
-        for i, t in enumerate(f.types):
-            param = f.output_params[i] if i < len(f.output_params) else None
-            out.append(LoweredArgument(f.buffer_name(i), ArgumentKind.OutputBuffer, t, len(f.args), param))
-    return tuple(out)
 
 
 def run_passes(s: n.Stmt, context: Context, observe: Observer) -> n.Stmt:

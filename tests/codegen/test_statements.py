@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from c_run import CHECKS, ROOT, build, call, function, host, load, loop, machine, run, runtime, store, var
 
-from halide_py.codegen_c import generate, header
+from halide_py.codegen_c import generate
+from halide_py.codegen_c.header import header
 from halide_py.errors import CompileError
 from halide_py.ir import build as b
 from halide_py.ir import nodes as n

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import halide_py as hl
+from halide_py.driver import build as driver
 from halide_py.driver import cache
-from halide_py.driver import compile as driver
 from halide_py.driver import fingerprint as fingerprints
 from halide_py.driver.fingerprint import fingerprint
 from halide_py.ir.function import Function
@@ -22,11 +22,6 @@ from halide_py.ir.target import Target
 SCRIPT = """
 import sys
 import halide_py as hl
-from halide_py.driver import compile as driver
-def refuse(*args, **kwargs):
-    raise SystemExit("lowered again")
-if sys.argv[1] == "warm":
-    driver.lower = driver.compile_shared = refuse
 x = hl.Var("x")
 f, g = hl.Func("f"), hl.Func("g")
 f[x] = x * 3
@@ -35,6 +30,8 @@ g[x] = 0
 g[x] += f[x + r.x]
 f.compute_root().vectorize(x, 4)
 print(list(g.realize([3])))
+if sys.argv[1] == "warm":
+    assert not sys.modules.keys() & {"halide_py.lower.pipeline", "halide_py.codegen_c.module", "halide_py.driver.c_compiler"}
 """
 
 
@@ -60,6 +57,15 @@ def compiles(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     real = driver.compile_shared
     monkeypatch.setattr(driver, "compile_shared", lambda *a, **k: (ran.append("C"), real(*a, **k)))
     return ran
+
+
+def test_import_loads_what_describes_a_pipeline_and_no_compiler() -> None:
+    script = "import sys, halide_py as hl; print(*sys.modules); hl.propagate_adjoints; hl.driver.aot; assert not set(hl.__all__) - set(dir(hl))"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert "halide_py.lang.func" in loaded
+    assert not {m for m in loaded if m.startswith(("halide_py.lower.p", "halide_py.codegen_c", "halide_py.autodiff.", "halide_py.driver.c"))}
+    with pytest.raises(AttributeError, match="module 'halide_py' has no attribute 'nonsense'"):
+        hl.nonsense  # noqa: B018
 
 
 def test_second_process_neither_lowers_nor_compiles(folder: Path) -> None:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import halide_py as hl
+from halide_py.driver import compile as compiling
 from halide_py.driver._ffi import ffi
-from halide_py.lang import program
 
 x, y = hl.Var("x"), hl.Var("y")
 
@@ -120,8 +120,8 @@ def test_a_schedule_that_computes_more_is_cropped() -> None:
 
 def test_runs_again_without_compiling_until_something_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
-    real = program.compile_pipeline
-    monkeypatch.setattr(program, "compile_pipeline", lambda *a: (compiled.append("x"), real(*a))[1])
+    real = compiling.compile_pipeline
+    monkeypatch.setattr(compiling, "compile_pipeline", lambda *a: (compiled.append("x"), real(*a))[1])
     f, p = doubled("again")
     p.set(hl.Buffer(np.ones((4, 4), np.int32)))
     out = hl.Buffer(hl.Int(32), [4, 4])

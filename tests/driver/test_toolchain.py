@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import halide_py as hl
+from halide_py.driver import c_compiler, probe
 from halide_py.driver import toolchain as tools
 from halide_py.errors import CompileError, InternalError
 from halide_py.ir.target import Target
@@ -60,7 +61,7 @@ def test_what_was_learned_is_kept_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_p
     tools._toolchain.cache_clear()
     first = tools.toolchain(HOST)
     tools._toolchain.cache_clear()
-    monkeypatch.setattr(tools, "_probe", lambda *a: pytest.fail("probed again"))
+    monkeypatch.setattr(probe, "probe", lambda *a: pytest.fail("probed again"))
     assert tools.toolchain(HOST) == first
 
 
@@ -82,13 +83,13 @@ def test_direct_programs_and_driver_give_working_code(tmp_path: Path) -> None:
     t = tools.toolchain(HOST)
     text = '#include "hl_runtime.h"\nextern "C" int hl_pipeline_entry(void **a) { return *(int32_t *)a[0] + 1; }\n'
     for extra in ((), ("-lm",)):
-        tools.compile_shared(text, str(tmp_path / "x.so"), t, str(tmp_path), extra)
+        c_compiler.compile_shared(text, str(tmp_path / "x.so"), t, str(tmp_path), extra)
         assert (tmp_path / "x.so").read_bytes()[:4] == b"\x7fELF"
 
 
 def test_refused_code_is_our_bug_and_kept(tmp_path: Path) -> None:
     with pytest.raises(InternalError) as e:
-        tools.compile_shared("int broken = nonsense;\n", str(tmp_path / "x.so"), tools.toolchain(HOST), str(tmp_path))
+        c_compiler.compile_shared("int broken = nonsense;\n", str(tmp_path / "x.so"), tools.toolchain(HOST), str(tmp_path))
     message = str(e.value)
     assert "nonsense" in message and "please report" in message
     kept = Path(message.rsplit(" ", 1)[1])

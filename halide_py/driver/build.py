@@ -1,0 +1,124 @@
+"""Build a pipeline that no cache has: lower -> C text -> shared object."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+
+from ..codegen_c import generate
+from ..errors import CompileError, InternalError
+from ..ir import nodes as n
+from ..ir.build import NOTHING
+from ..ir.function import Function
+from ..ir.intrinsics import ExternFunction
+from ..ir.module import LoweredArgument, LoweredFunction, LoweredModule
+from ..ir.target import ISA_FEATURES, Target
+from ..ir.target_words import TargetFeature
+from ..ir.traverse import nodes_of, rewrite
+from ..lower.environment import with_outputs
+from ..lower.pipeline import Observer, lower
+from . import cache
+from .c_compiler import compile_shared
+from .compile import CompiledPipeline, Times
+from .graph import Requirement
+from .toolchain import Toolchain
+
+# Every library compiled for this process has one entry of a fixed name, so that no pipeline needs a declaration of its own.
+ENTRY = 'HL_EXPORT int hl_pipeline_entry(void **args) {{ return {name}_argv(args); }}\n'
+_numbers = itertools.count()
+_TRIM_EVERY = 64
+_SWEEP_FROM = 200_000  # nodes
+_kept_nodes = [0]
+
+
+def c_name(name: str) -> str:
+    """A C identifier for a pipeline's name."""
+    clean = re.sub(r"\W", "_", name)
+    return "_" + clean if clean[:1].isdigit() else clean
+
+
+def lower_to_module(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: str, target: Target,
+                    requirements: Sequence[Requirement] = (), observer: Observer | None = None) -> LoweredModule:
+    """The pipeline as loop IR under its C name. Raises CompileError for options of the target that cannot be honoured."""
+    _check_features(target)
+    f = lower(outputs, args, c_name(name), target, requirements, observer)
+    body = rewrite(f.body, {n.Assert: lambda s, rec: NOTHING}) if target.has_feature(TargetFeature.NoAsserts) else f.body
+    return LoweredModule(f.name, [LoweredFunction(f.name, f.args, body, name)])
+
+
+_HONOURED = ISA_FEATURES | {
+    TargetFeature.JIT, TargetFeature.Debug, TargetFeature.EnableBacktraces, TargetFeature.NoAsserts, TargetFeature.NoBoundsQuery,
+    TargetFeature.LargeBuffers, TargetFeature.NoRuntime, TargetFeature.EmbedBitcode, TargetFeature.EnableLLVMLoopOpt, TargetFeature.LLVMLargeCodeModel,
+    TargetFeature.UserContext,
+}
+_INSTEAD = {
+    TargetFeature.StrictFloat: "use strict_float() on expressions", TargetFeature.TraceLoads: "use Func.trace_loads()",
+    TargetFeature.TraceStores: "use Func.trace_stores()", TargetFeature.TraceRealizations: "use Func.trace_realizations()",
+    TargetFeature.ASAN: "set HL_SANITIZE=address", TargetFeature.TSAN: "set HL_SANITIZE=thread",
+}
+
+
+def _check_features(target: Target) -> None:
+    """What is asked for and would be ignored is an error."""
+    for f in target.features():
+        if f not in _HONOURED:
+            why = "pipelines are compiled for the CPU" if Target().with_feature(f).has_gpu_feature() else _INSTEAD.get(f, "it is not supported; remove it")
+            raise CompileError(f"Target {target} has feature {f.label}: {why}")
+
+
+def link_inputs(module: LoweredModule) -> list[str]:
+    """Libraries and objects that the user's C functions called in a module come from."""
+    found: dict[str, None] = {}
+    for row in {c.func for f in module.functions for c in nodes_of(f.body, n.Call) if isinstance(c.func, ExternFunction)}:
+        for o in row.objects:
+            found[o] = None
+        if row.library:
+            found[row.library if os.path.sep in row.library else f"-l{row.library}"] = None
+    return sorted(found)
+
+
+def build(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: str, target: Target, requirements: Sequence[Requirement],
+          tools: Toolchain, key: str, times: Times) -> CompiledPipeline:
+    """Lower, compile and load a pipeline, and remember it under `key`, its fingerprint. Raises CompileError for what cannot be compiled."""
+    module = lower_to_module(outputs, args, name, target, requirements, times.observe)
+    text = generate(module, tools.machine(target)) + ENTRY.format(name=module.name)
+    times.mark("C text")
+    compiled = _compile(text, key, tools, link_inputs(module), name, with_outputs(outputs, args), times)
+    _sweep()
+    return compiled
+
+
+def _compile(text: str, key: str, tools: Toolchain, extra: Sequence[str], name: str, args: tuple[LoweredArgument, ...], times: Times) -> CompiledPipeline:
+    """Compile C text, unless its shared object is there, and load it."""
+    content = cache.digest(text, tools.identity(), *extra)
+    path = cache.lookup(content)
+    if path:
+        try:
+            compiled = CompiledPipeline(path, name, args)
+            cache.remember_pipeline(key, content)
+            times.mark("load, same C text")
+            return compiled
+        except InternalError:
+            pass  # as above
+    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+        built = os.path.join(folder, f"pipeline{next(_numbers)}.so")
+        compile_shared(text, built, tools, folder, extra)
+        times.mark("C compile")
+        path = cache.store(content, built)
+        if path:
+            cache.remember_pipeline(key, content)
+        compiled = CompiledPipeline(path or built, name, args)
+    times.mark("load")
+    if next(_numbers) % _TRIM_EVERY == _TRIM_EVERY - 1:
+        cache.trim()
+    return compiled
+
+
+def _sweep() -> None:
+    """Drop dead IR nodes once they are many."""
+    if len(n.TABLE) > max(_SWEEP_FROM, 2 * _kept_nodes[0]):
+        n.sweep()
+        _kept_nodes[0] = len(n.TABLE)
