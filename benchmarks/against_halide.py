@@ -25,8 +25,9 @@ OURS = "halide_py"
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """The environment of a worker."""
-    return {**os.environ, "HL_NUM_THREADS": "1", **extra}
+    """The environment of a worker; bytecode is kept, as an installation does."""
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "HL_NUM_THREADS": "1", **extra}
 
 
 class Server:

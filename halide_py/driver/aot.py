@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..codegen_c import generate
 from ..codegen_c.header import header
@@ -94,9 +94,9 @@ def lower_unit(outputs: Sequence[Function], args: Sequence[LoweredArgument], con
         args = [LoweredArgument(USER_CONTEXT, ArgumentKind.InputScalar, Handle()), *args]
     inner = fn_name + "_with_constants" if constants else fn_name
     f = lower_to_module(outputs, [*args, *(c.argument for c in constants)], inner, target, requirements).functions[0]
-    f = replace(f, display_name=fn_name, args=labelled(f.args))
+    f = f._replace(display_name=fn_name, args=labelled(f.args))
     hidden = {c.argument.name for c in constants}
-    public = replace(f, name=fn_name, args=tuple(a for a in f.args if a.name not in hidden))
+    public = f._replace(name=fn_name, args=tuple(a for a in f.args if a.name not in hidden))
     return Unit(fn_name, (Entry(public, f, tuple(constants)),), target, toolchain(target))
 
 

@@ -2,3 +2,14 @@
 
 Imports only `errors`. Everything above speaks in these terms; nothing here knows how users write programs or how C looks.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..deferred import deferred
+
+if TYPE_CHECKING:
+    from . import simplify as simplify
+
+__getattr__ = deferred(__name__, {"simplify": "simplify"})

@@ -20,7 +20,7 @@ from .simplify.calls import reads_memory
 from .traverse import deep_recursion, substitute
 
 
-@dataclass
+@dataclass(eq=False)
 class Box:
     """An interval a dimension; `used` is the condition under which the box is touched at all, None for always."""
 

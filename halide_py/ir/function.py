@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from .build import TRUE
 from .nodes import Expr, ForType, MemoryType, Partition
@@ -30,8 +30,7 @@ class TailStrategy(enum.IntEnum):
     Auto = 8
 
 
-@dataclass(frozen=True)
-class ReductionVariable:
+class ReductionVariable(NamedTuple):
     """One dimension of a reduction domain: the name of its Variable (`r$x`) and its int32 range."""
 
     name: str
@@ -79,7 +78,7 @@ class SplitKind(enum.Enum):
     Fuse = "fuse"  # old is the fused one: inner = old % extent(inner), outer = old / extent(inner)
 
 
-@dataclass
+@dataclass(eq=False)
 class Split:
     """One step of a stage's loop transformations, applied in order. For Fuse `old` is the fused variable."""
 
@@ -95,7 +94,7 @@ class Split:
 OUTERMOST = "__outermost"
 
 
-@dataclass
+@dataclass(eq=False)
 class StageSchedule:
     """The loops of one definition."""
 
@@ -155,7 +154,7 @@ def root_level() -> LoopLevel:
     return LoopLevel(kind="root")
 
 
-@dataclass
+@dataclass(eq=False)
 class Bound:
     """A promise about (`bound`) or an alignment of (`align_bounds`) the computed region in one pure dimension."""
 
@@ -177,7 +176,7 @@ class StorageDim:
     fold_forward: bool = True
 
 
-@dataclass
+@dataclass(eq=False)
 class FuncSchedule:
     """Where a Func is computed and stored, and what is known of its region."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import reduce
+from typing import NamedTuple
 
 from . import nodes as n
 from .build import const
@@ -12,8 +12,7 @@ from .simplify import simplify
 from .types import Type
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """The values from `min` to `max`, both included and both scalar Exprs of one type; None where there is no limit."""
 
     min: n.Expr | None = None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .names import plain_names
 from .nodes import Stmt
@@ -22,8 +23,7 @@ class ArgumentKind(enum.IntEnum):
     OutputBuffer = 2
 
 
-@dataclass(frozen=True)
-class LoweredArgument:
+class LoweredArgument(NamedTuple):
     """One argument of the compiled function, in call order. In the body a scalar is Variable `name`; a buffer is Variable
     `name.buffer` (a handle to its `halide_buffer_t`), with `name.min.0`, `name.extent.0`, `name.stride.0`, ... bound by lets,
     and Loads and Stores of `name`."""
@@ -47,11 +47,10 @@ class LoweredArgument:
 
 def labelled(args: Sequence[LoweredArgument]) -> tuple[LoweredArgument, ...]:
     """The arguments with what callers know them by."""
-    return tuple(replace(a, label=name) for a, name in zip(args, plain_names([a.name for a in args])))
+    return tuple(a._replace(label=name) for a, name in zip(args, plain_names([a.name for a in args])))
 
 
-@dataclass(frozen=True)
-class LoweredFunction:
+class LoweredFunction(NamedTuple):
     """A pipeline ready for code generation: `int name(args...)`, 0 on success."""
 
     name: str
@@ -60,7 +59,7 @@ class LoweredFunction:
     display_name: str = ""
 
 
-@dataclass
+@dataclass(eq=False)
 class LoweredModule:
     """The functions of one translation unit."""
 

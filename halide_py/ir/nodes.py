@@ -1,179 +1,27 @@
-"""The node grammar: every kind of expression and statement, and the machine that makes them.
+"""The node grammar: every kind of expression and statement. `interning` says how nodes are made and what each knows of itself.
 
-Nodes are immutable and interned: building the same node twice gives the same object, so identity is equality, a memo
-keyed by node is sound and shared subtrees cost nothing. Nodes carry no operators (an overloaded `==` would poison
-dicts); users hold `lang.Expr` handles. Three facts are kept per node for free skipping:
-
-* `mask`: the kinds that occur in it, one bit a class (`node.mask & For.bit`);
-* `symbols`: a Bloom filter of the names it mentions (variables, loads, stores, calls of Funcs and images); see `symbol_bit`;
-* `type` (expressions): its Type.
-
-`TABLE` holds every live node, children before parents; `sweep` frees the dead ones. Names are bound once per lowered
-function (Let, LetStmt, For), which is what makes memoising across scopes right.
+Nodes carry no operators (an overloaded `==` would poison dicts); users hold `lang.Expr` handles. Names are bound once per
+lowered function (Let, LetStmt, For), which is what makes memoising across scopes right.
 """
 
 from __future__ import annotations
 
 import enum
-import sys
-import zlib
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from .types import BOOL, INT32, Type
+from .interning import TABLE as TABLE
+from .interning import Expr as Expr
+from .interning import Node as Node
+from .interning import Stmt as Stmt
+from .interning import node
+from .interning import sweep as sweep
+from .interning import symbol_bit as symbol_bit
+from .types import Type
 
 if TYPE_CHECKING:
-    from typing_extensions import dataclass_transform
-
     from .function import Function, ReductionDomain
     from .intrinsics import ExternFunction
     from .parameter import Parameter
-else:
-
-    def dataclass_transform(**_: object) -> Callable[[Any], Any]:
-        return lambda decorator: decorator
-
-
-TABLE: dict[tuple[Any, ...], Node] = {}
-_T = TypeVar("_T", bound=type)
-_SYMBOL_BITS: dict[str, int] = {}
-_BITS: Iterator[int] = iter(range(1000))
-
-
-def symbol_bit(name: str) -> int:
-    """The Bloom filter bit of a name in `Node.symbols`: absent bit = certainly not mentioned."""
-    bit = _SYMBOL_BITS.get(name)
-    if bit is None:
-        bit = _SYMBOL_BITS[name] = 1 << zlib.crc32(name.encode()) % 61  # not hash(): two runs must make the same code
-    return bit
-
-
-class Node:
-    """Anything in the IR. Identity is equality."""
-
-    __slots__ = ("mask", "symbols")
-    mask: int
-    symbols: int
-    bit: ClassVar[int] = 0
-    fields: ClassVar[tuple[str, ...]] = ()
-    kids: ClassVar[tuple[str, ...]] = ()  # fields that hold nodes or tuples of nodes
-
-    def map_children(self, f: Callable[[Any], Any]) -> Any:
-        """This node with `f` applied to each child; the very same object when no child changed."""
-        raise NotImplementedError  # every concrete class gets its own, written by `node`
-
-    def children(self) -> tuple[Any, ...]:
-        """The child nodes, in field order, tuples flattened."""
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} at {id(self):#x}>"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), tuple(getattr(self, f) for f in self.fields)
-
-
-class Expr(Node):
-    """A node with a value."""
-
-    __slots__ = ("type",)
-    type: Type
-
-
-class Stmt(Node):
-    """A node with an effect."""
-
-    __slots__ = ()
-
-
-_SINGLE = ("Expr", "Stmt")
-_OPTIONAL = ("Expr | None", "Stmt | None")
-_TUPLE = ("tuple[Expr, ...]", "tuple[Stmt, ...]")
-
-
-@dataclass_transform(frozen_default=True)
-def node(cls: _T) -> _T:
-    """Give `cls` slots, an interning constructor, and `map_children`/`children` written for its annotated fields.
-
-    `_type` (a source expression over the fields) says how the type of an Expr follows from them; `_name` names the field
-    that enters `symbols`; `_key` overrides how a field enters the interning key.
-    """
-    fields: dict[str, str] = {k: v for k, v in cls.__annotations__.items() if not v.startswith("ClassVar")}
-    one = [f for f, t in fields.items() if t in _SINGLE]
-    opt = [f for f, t in fields.items() if t in _OPTIONAL]
-    many = [f for f, t in fields.items() if t in _TUPLE]
-    kids = [f for f in fields if f in one or f in opt or f in many]
-    bit = 1 << next(_BITS)
-    params = ", ".join(f + (f"={cls.__dict__[f]!r}" if f in cls.__dict__ else "") for f in fields)
-    key = ", ".join(cls.__dict__.get("_key", {}).get(f, f) for f in fields)
-
-    def gather(attr: str, start: str) -> list[str]:
-        lines = [f"    {attr} = {' | '.join([start, *(f'{k}.{attr}' for k in one)])}"]
-        lines += [f"    if {k} is not None: {attr} |= {k}.{attr}" for k in opt]
-        lines += [f"    for _k in {k}: {attr} |= _k.{attr}" for k in many]
-        return lines
-
-    name = cls.__dict__.get("_name")
-    lines = [f"def __new__(cls, {params}):", f"    key = (cls, {key})", "    self = TABLE.get(key)", "    if self is not None: return self"]
-    if "_check" in cls.__dict__:
-        lines += [f"    {cls.__dict__['_check']}"]
-    lines += ["    self = new(cls)"] + [f"    self.{f} = {f}" for f in fields]
-    if issubclass(cls, Expr) and "type" not in fields:
-        lines += [f"    self.type = {cls.__dict__['_type']}"]
-    lines += gather("mask", str(bit)) + ["    self.mask = mask"]
-    lines += gather("symbols", f"(SYMBOL_BITS.get({name}) or symbol_bit({name}))" if name else "0") + ["    self.symbols = symbols"]
-    lines += ["    return TABLE.setdefault(key, self)"]
-    lines += ["def map_children(self, f):"]
-    for k in one:
-        lines += [f"    {k} = f(self.{k})"]
-    for k in opt:
-        lines += [f"    {k} = None if self.{k} is None else f(self.{k})"]
-    for k in many:
-        lines += [f"    {k} = self.{k}", f"    if {k}:", f"        _new = [f(_k) for _k in {k}]", f"        for _o, _n in zip({k}, _new):",
-                  "            if _o is not _n:", f"                {k} = tuple(_new)", "                break"]
-    same = " and ".join(f"{k} is self.{k}" for k in kids)
-    lines += [f"    if {same}: return self" if same else "    return self"]
-    if same:
-        lines += [f"    return type(self)({', '.join(k if k in kids else f'self.{k}' for k in fields)})"]
-    parts = [f"(self.{k},)" if k in one else f"(() if self.{k} is None else (self.{k},))" if k in opt else f"self.{k}" for k in kids]
-    lines += ["def children(self):", f"    return {' + '.join(parts) or '()'}"]
-    scope: dict[str, Any] = {"TABLE": TABLE, "new": object.__new__, "BOOL": BOOL, "INT32": INT32,
-                             "SYMBOL_BITS": _SYMBOL_BITS, "symbol_bit": symbol_bit}
-    exec("\n".join(lines), scope)
-    body = {k: v for k, v in cls.__dict__.items() if k not in ("__dict__", "__weakref__", "__slots__", *fields)}
-    slots = tuple(f for f in fields if not (f == "type" and issubclass(cls, Expr)))
-    body.update(__slots__=slots, bit=bit, fields=tuple(fields), kids=tuple(kids), __new__=scope["__new__"],
-                map_children=scope["map_children"], children=scope["children"])
-    return type(cls)(cls.__name__, cls.__bases__, body)
-
-
-def _calibrate() -> int:
-    """Reference count, as `sweep` sees it, of a node that nobody but the table holds."""
-    probe: dict[int, Node] = {0: object.__new__(Node)}
-    held = list(probe.values())
-    while held:
-        one = held.pop()
-        return sys.getrefcount(one)
-    return 0
-
-
-_DEAD = _calibrate()
-
-
-def sweep() -> int:
-    """Drop every node that only the table and dead parents hold; returns how many went.
-
-    Children were built before their parents, so one walk from the newest entry backwards finds each parent first.
-    """
-    items = list(TABLE.items())
-    before = len(items)
-    while items:
-        key, one = items.pop()
-        if sys.getrefcount(one) <= _DEAD:
-            del TABLE[key]
-        del key, one
-    return before - len(TABLE)
-
 
 # ---------------------------------------------------------------------------------------------------------------
 # Expressions

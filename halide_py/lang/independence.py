@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .. import ir
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import Definition, DimKind, Function
-from ..ir.simplify.linear import gather
 from ..ir.traverse import mentions, nodes_of
 
 
@@ -26,7 +26,7 @@ def _self_calls(name: str, roots: Sequence[n.Expr]) -> list[n.Call]:
 def _step(e: n.Expr, name: str) -> tuple[int, n.Expr | None]:
     """(k, rest) for a coordinate k * name + rest where rest is the same in all iterations of all loops; k = 0 when it is not of that
     form."""
-    terms, constant = gather(e)
+    terms, constant = ir.simplify.linear.gather(e)
     k = 0
     rest: n.Expr = b.i32(constant)
     for term, factor in terms.items():
@@ -49,7 +49,7 @@ def _apart(call: n.Expr, place: n.Expr, name: str) -> bool:
     (k, rest), (j, other) = _step(place, name), _step(call, name)
     if rest is None or other is None or k != j:
         return False
-    terms, constant = gather(n.Sub(other, rest))
+    terms, constant = ir.simplify.linear.gather(n.Sub(other, rest))
     if any(terms.values()):
         return False
     if k == 0:

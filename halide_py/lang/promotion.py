@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from .. import ir
 from ..errors import user_error, user_frame
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.printer import to_text
-from ..ir.simplify import constant_bound
 from ..ir.types import BOOL, INT32, INT64, Float, Int, Type
 
 FLOAT32 = Float(32)
@@ -107,7 +107,7 @@ def lossless(t: Type, e: n.Expr) -> n.Expr | None:
         fits = exact(t, int(value)) if value == value and abs(value) != math.inf and value == int(value) else t.is_float()
         return convert(t, e) if fits else None
     if e.type.is_int_or_uint() and t.is_int_or_uint():
-        low, high = constant_bound(e, False), constant_bound(e, True)
+        low, high = ir.simplify.constant_bound(e, False), ir.simplify.constant_bound(e, True)
         if low is not None and high is not None and t.can_represent_value(low) and t.can_represent_value(high):
             return convert(t, e)
     return None

@@ -10,8 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import CompileError, user_error
 from ..ir.types import Bool, Float, Handle, Int, Type, UInt
@@ -21,8 +20,7 @@ _FIXED = {**{f"int{w}_t": Int(w) for w in (8, 16, 32, 64)}, **{f"uint{w}_t": UIn
 _PRELUDE = "".join(f"typedef int {name};" for name in _FIXED)
 
 
-@dataclass(frozen=True)
-class Prototype:
+class Prototype(NamedTuple):
     """What a C declaration of a function says. `text` is the declaration as written, on one line."""
 
     text: str

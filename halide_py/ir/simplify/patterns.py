@@ -8,8 +8,7 @@ on constants; `types` says for which operand types the rule is right:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, NamedTuple, Union
 
 from .. import nodes as n
 
@@ -143,8 +142,7 @@ TRUE = Pattern("bool", 1)
 FALSE = Pattern("bool", 0)
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """`left` becomes `right` where `when` holds and the operands' type is one of `types`."""
 
     left: Pattern
