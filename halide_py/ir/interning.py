@@ -39,7 +39,7 @@ def symbol_bit(name: str) -> int:
     """The Bloom filter bit of a name in `Node.symbols`: absent bit = certainly not mentioned."""
     bit = _SYMBOL_BITS.get(name)
     if bit is None:
-        bit = _SYMBOL_BITS[name] = 1 << zlib.crc32(name.encode()) % 61  # not hash(): two runs must make the same code
+        bit = _SYMBOL_BITS[name] = 1 << zlib.crc32(name.encode()) % 251  # not hash(): two runs must make the same code
     return bit
 
 

@@ -18,7 +18,7 @@ from ..ir import nodes as n
 from ..ir.function import Function
 from ..ir.module import LoweredArgument, LoweredFunction
 from ..ir.printer import to_text
-from ..ir.simplify import simplify
+from ..ir.simplify import remembering, simplify
 from ..ir.target import Target
 from ..ir.traverse import deep_recursion
 from ..ir.verify import verify
@@ -181,7 +181,7 @@ def lower(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: st
     """
     context = Context(outputs, with_outputs(outputs, args), target, requirements)
     watch = _watcher(observer, context)
-    with deep_recursion():
+    with deep_recursion(), remembering():
         start = time.perf_counter()
         names = {f.name for f in outputs}
         defined = environment(outputs)

@@ -17,7 +17,7 @@ from ..build import is_true
 from ..traverse import deep_recursion
 from . import arithmetic, calls, compare, linear, logic, vectors  # noqa: F401  (they register their handlers)
 from .prover import lower_limit
-from .simplify import Simplifier
+from .simplify import Simplifier, remembering
 from .statements import count_uses, drop_dead_lets, statement
 
 if TYPE_CHECKING:
@@ -84,4 +84,4 @@ def constant_bound(e: n.Expr, upper: bool, bounds: Mapping[str, Interval] | None
         return high if upper else low
 
 
-__all__ = ["constant_bound", "prove", "simplify"]
+__all__ = ["constant_bound", "prove", "remembering", "simplify"]

@@ -1,14 +1,16 @@
 """The state of one simplification: memo, facts about names, and dispatch to the handlers of each kind of expression.
 
 Works bottom-up, once per distinct node and set of facts. Facts: constant ranges and symbolic limits of variables, the values
-of lets, conditions known to hold. Facts about a name that is bound here for the first time cannot concern what was simplified
-before; where they can (conditions, a name bound twice), a new memo layer holds the nodes that mention the names concerned.
+of lets, conditions known to hold. The memo has layers, each for the nodes that mention certain names: below all a `Memo` for
+what no fact concerns, which all simplifications of one lowering share (`remembering`); above it one for the names bound here;
+and where facts concern what was simplified before (conditions, a name bound twice), one more.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from .. import nodes as n
@@ -25,6 +27,31 @@ HANDLERS: dict[type[n.Node], Handler] = {}
 _ALL = -1
 
 
+class Memo:
+    """What was found of the nodes whose symbols meet `bits`."""
+
+    __slots__ = ("bits", "exprs", "ranges", "big")
+
+    def __init__(self, bits: int, big: set[n.Expr]) -> None:
+        self.bits = bits
+        self.exprs: dict[n.Expr, n.Expr] = {}
+        self.ranges: dict[n.Expr, Range] = {}
+        self.big = big  # sums of many terms, taken as terms when met again
+
+
+_shared: ContextVar[Memo | None] = ContextVar("_shared", default=None)
+
+
+@contextlib.contextmanager
+def remembering() -> Iterator[None]:
+    """What is simplified without facts inside is simplified once. It is forgotten at the end: results never depend on earlier compilations."""
+    token = _shared.set(Memo(_ALL, set()))
+    try:
+        yield
+    finally:
+        _shared.reset(token)
+
+
 def handles(*kinds: type[n.Node]) -> Callable[[Handler], Handler]:
     """Register a function as the handler of expression kinds."""
     def register(f: Handler) -> Handler:
@@ -38,10 +65,11 @@ class Simplifier:
     """What is known while one Expr or Stmt is simplified. `bounds` gives limits of free variables."""
 
     def __init__(self, bounds: Mapping[str, Interval] | None = None) -> None:
-        self.memo: dict[n.Expr, n.Expr] = {}
-        self.ranges: dict[n.Expr, Range] = {}
-        self.bits = _ALL  # the present layer holds the nodes whose symbols meet these bits
-        self.layers: list[tuple[int, dict[n.Expr, n.Expr], dict[n.Expr, Range]]] = [(_ALL, self.memo, self.ranges)]
+        self.base = _shared.get() or Memo(_ALL, set())
+        self.top = self.base  # the innermost layer
+        self.own = Memo(0, self.base.big)
+        self.layers = [self.base]
+        self.big = self.base.big
         self.known: dict[str, Range] = {}
         self.limits: dict[str, tuple[n.Expr | None, n.Expr | None]] = {}
         self.order: dict[str, int] = {}  # when a name was bound: inner names later
@@ -51,8 +79,6 @@ class Simplifier:
         self.facts: list[tuple[linear.Terms, int]] = []  # linear forms known to be >= 0
         self.uses: dict[str, int] = {}  # of let names, in the tree being simplified
         self.kept: dict[str, n.Expr] = {}  # simplified values of the lets that stay
-        self.big: set[n.Expr] = set()  # sums of many terms, taken as terms when met again
-        self.budget = 0
         for name, interval in (bounds or {}).items():
             self.limit(name, interval.min, interval.max)
 
@@ -60,7 +86,7 @@ class Simplifier:
 
     def expr(self, e: n.Expr) -> n.Expr:
         """`e` simplified."""
-        memo = self.memo if e.symbols & self.bits else self._layer(e)[1]
+        memo = (self.top if e.symbols & self.top.bits else self._layer(e)).exprs
         new = memo.get(e)
         if new is None:
             handler = HANDLERS.get(type(e))
@@ -71,17 +97,19 @@ class Simplifier:
 
     def range(self, e: n.Expr) -> Range:
         """The constant range of `e`."""
-        memo = self.ranges if e.symbols & self.bits else self._layer(e)[2]
+        memo = (self.top if e.symbols & self.top.bits else self._layer(e)).ranges
         found = memo.get(e)
         if found is None:
             memo[e] = found = range_of(self, e)
         return found
 
-    def _layer(self, e: n.Expr) -> tuple[int, dict[n.Expr, n.Expr], dict[n.Expr, Range]]:
-        for layer in reversed(self.layers):
-            if layer[0] & e.symbols:
-                return layer
-        return self.layers[0]
+    def _layer(self, e: n.Expr) -> Memo:
+        symbols = e.symbols
+        if symbols:
+            for layer in reversed(self.layers):
+                if layer.bits & symbols:
+                    return layer
+        return self.base
 
     @contextlib.contextmanager
     def layer(self, bits: int) -> Iterator[None]:
@@ -89,13 +117,13 @@ class Simplifier:
         for bit, symbols in self.depends.values():  # in the order of binding: definitions come first
             if symbols & bits:
                 bits |= bit
-        self.bits, self.memo, self.ranges = bits, {}, {}
-        self.layers.append((bits, self.memo, self.ranges))
+        self.top = Memo(bits, self.big)
+        self.layers.append(self.top)
         try:
             yield
         finally:
             self.layers.pop()
-            self.bits, self.memo, self.ranges = self.layers[-1]
+            self.top = self.layers[-1]
 
     # ---- facts
 
@@ -119,7 +147,12 @@ class Simplifier:
         """Record that a name is bound here, to something that mentions `symbols`."""
         self.order[name] = len(self.order)
         self.depends.pop(name, None)
-        self.depends[name] = (n.symbol_bit(name), symbols)
+        bit = n.symbol_bit(name)
+        self.depends[name] = (bit, symbols)
+        if not self.own.bits:
+            self.layers.insert(1, self.own)
+            self.top = self.layers[-1]
+        self.own.bits |= bit
 
     def is_bound(self, name: str) -> bool:
         """Whether facts about a name were recorded before: what mentions it may be memoised."""
