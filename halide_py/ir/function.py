@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from .build import TRUE
 from .nodes import Expr, ForType, MemoryType, Partition
@@ -30,7 +30,8 @@ class TailStrategy(enum.IntEnum):
     Auto = 8
 
 
-class ReductionVariable(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ReductionVariable:
     """One dimension of a reduction domain: the name of its Variable (`r$x`) and its int32 range."""
 
     name: str
