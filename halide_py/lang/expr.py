@@ -7,7 +7,10 @@ and says what its node is. A Python number takes the other operand's type and mu
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
+
+import numpy as np
 
 from ..errors import user_error, warn
 from ..ir import build as b
@@ -76,10 +79,10 @@ class Operand:
         return binary(n.Mod, o, self)
 
     def __pow__(self, o: Any) -> Any:
-        return power(self, o) if convertible(o) else NotImplemented
+        return power(self, o) if convertible(o) else elementwise(power, self, o)
 
     def __rpow__(self, o: Any) -> Any:
-        return power(o, self) if convertible(o) else NotImplemented
+        return power(o, self) if convertible(o) else elementwise(power, o, self)
 
     def __lshift__(self, o: Any) -> Any:
         return shift("shift_left", self, o)
@@ -260,10 +263,22 @@ _SYMBOL: dict[Any, str] = {n.Add: "+", n.Sub: "-", n.Mul: "*", n.Div: "/", n.Mod
 _EQUALITY = (n.EQ, n.NE)
 
 
+def elementwise(op: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
+    """An operator on an Expr and a NumPy array: the array of the results, as NumPy does it with objects. NotImplemented for other operands."""
+    a, c = (np.asarray(v, object) if isinstance(v, np.ndarray) else v for v in (x, y))
+    if a is x and c is y:
+        return NotImplemented
+    array = c if a is x else a
+    out = np.empty(array.shape, object)
+    for i in np.ndindex(array.shape):
+        out[i] = op(x, array[i]) if a is x else op(array[i], y)
+    return out
+
+
 def binary(kind: Binary, x: Any, y: Any) -> Any:
     """An arithmetic or comparison operator; NotImplemented when an operand is no Expr."""
     if not (convertible(x) and convertible(y)):
-        return NotImplemented
+        return elementwise(partial(binary, kind), x, y)
     op = _SYMBOL[kind]
     a, c = operands(x, y, op)
     if kind not in _EQUALITY:
@@ -274,7 +289,7 @@ def binary(kind: Binary, x: Any, y: Any) -> Any:
 def floor_div(x: Any, y: Any) -> Any:
     """`//`: integer division, or the floor of the quotient for floats."""
     if not (convertible(x) and convertible(y)):
-        return NotImplemented
+        return elementwise(floor_div, x, y)
     a, c = operands(x, y, "/")
     _no_handles("/", a, c)
     quotient = n.Div(a, c)
@@ -293,7 +308,7 @@ def _bits_literal(value: int | float | bool, other: Type) -> n.Expr:
 def bitwise(name: str, logical: Binary, x: Any, y: Any) -> Any:
     """`& | ^`: of bools logical, of integers bit by bit; both signed or both unsigned."""
     if not (convertible(x) and convertible(y)):
-        return NotImplemented
+        return elementwise(partial(bitwise, name, logical), x, y)
     op, p, q = _BITWISE[name], literal(x), literal(y)
     if p is not None:
         c = operand(y, op)
@@ -330,7 +345,7 @@ def shift_amount(name: str, a: n.Expr, y: Any) -> tuple[str, n.Expr, n.Expr]:
 def shift(name: str, x: Any, y: Any) -> Any:
     """`<< >>`: a negative signed amount shifts the other way."""
     if not (convertible(x) and convertible(y)):
-        return NotImplemented
+        return elementwise(partial(shift, name), x, y)
     a = to_node(x)
     if not a.type.is_int_or_uint():
         raise user_error(f"{name} needs integers, but {to_text(a)} has type {a.type}")

@@ -169,7 +169,7 @@ class Func(FuncSchedulable, DeviceCopies, Runnable):
                              'separator')
         self.function = Function(unique_name(name) if name else anonymous_name("f"), where=user_location())
         self.function.required_types, self.function.required_dimensions = types, dimensions
-        if isinstance(source, Operand):
+        if isinstance(source, (Operand, int, float)):
             self[Var("_")] = source
         elif source is not None:
             self[Var("_")] = image_element(source.param, [Var("_")])
@@ -365,7 +365,7 @@ def _constructor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, An
     if len(args) == 1 and not kwargs:
         if isinstance(args[0], str):
             return args[0], None, (), -1
-        if isinstance(args[0], Operand) or hasattr(args[0], "param"):
+        if isinstance(args[0], (Operand, int, float)) or hasattr(args[0], "param"):
             return "", args[0], (), -1
     given.update(zip(names, args))
     if given.keys() == set(names) or given.keys() == set(names[:2]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..errors import user_error
@@ -114,6 +114,8 @@ class RDom(Operand):
         else:
             if isinstance(region, tuple) and len(region) == 2 and not isinstance(region[0], (tuple, list, Range)):
                 raise TypeError(f"RDom takes a list of (min, extent) pairs: RDom([{region!r}])")
+            if not isinstance(region, Iterable):
+                raise TypeError(f"RDom takes a list of (min, extent) pairs, a Buffer or an ImageParam, not {region!r}")
             pairs = [(r.min, r.extent) for r in map(Range.of, region)]
         if not pairs:
             raise user_error(f"RDom {base} has no dimensions; give it at least one (min, extent) pair")

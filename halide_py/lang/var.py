@@ -22,6 +22,8 @@ class Var(Operand):
     __slots__ = ("_name",)
 
     def __init__(self, name: str | None = None) -> None:
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"the name of a Var must be a string, not {name!r}")
         self._name = anonymous_name("v") if name is None else name
 
     def as_node(self) -> n.Expr:

@@ -126,3 +126,23 @@ def test_thousands_of_terms_build_fast(effort: Callable[[Callable[[], object]], 
 
 def test_limits_of_types() -> None:
     assert text(hl.UInt(8).max()) == "(uint8)255" and text(hl.Int(32).min()) == "-2147483648" and text(hl.Float(32).max()) == "inff"
+
+
+def test_operators_on_numpy_arrays_are_elementwise() -> None:
+    taps = np.array([1, 2, 3]) * x
+    assert taps.dtype == object and [text(e) for e in taps] == ["(1*x)", "(2*x)", "(3*x)"]
+    shifted = x - np.array([[0.5], [2.0]], np.float32)
+    assert shifted.shape == (2, 1) and text(shifted[1, 0]) == "(float32(x) - 2.000000f)"
+    assert [text(e) for e in 2 ** np.array([x, y])] and [text(e) for e in (x // np.array([3, 5]))] == ["(x/3)", "(x/5)"]
+    assert [text(e) for e in (x < np.array([3, 5]))] == ["(x < 3)", "(x < 5)"]
+    f = hl.Func()
+    f[x] = sum(np.array([1, 10, 100]) * np.array([x, x + 1, x + 2]))
+    assert np.array(f.realize([2])).tolist() == [210, 321]
+
+
+def test_names_are_strings_and_domains_are_lists() -> None:
+    with pytest.raises(TypeError, match="name of a Var must be a string, not 3"):
+        hl.Var(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="list of .* pairs"):
+        hl.RDom(3)
+    assert np.array(hl.Func(3).realize([])).item() == 3
