@@ -129,6 +129,8 @@ def main() -> None:
     for work in ("blur", "unsharp"):
         for threads in (1, 2):
             run_time(f"{work}: run, {threads} thread{'s' if threads > 1 else ''}", "serve", work, threads, 1.1, rounds)
+    for work in ("math", "math of doubles"):
+        run_time(f"{work}: run, 1 thread", "serve", work, 1, 1.1, rounds)
     run_time("tiny: realize() on its buffers", "call", "tiny", 1, 2.0, rounds)
     compile_time(max(3, rounds // 4))
     theirs, ours = in_turn([lambda: import_time(PEER), lambda: import_time(OURS)], max(3, rounds // 2))

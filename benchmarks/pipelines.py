@@ -5,6 +5,7 @@ Each maker gives the output Func, the inputs as NumPy arrays by ImageParam, and 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -89,6 +90,24 @@ def tiny(hl: Any, variant: int = 0) -> Work:
     return Work(out, {image: data}, np.zeros(16, np.int32), lambda: data + 1 + variant, 0.0)
 
 
+def math_functions(hl: Any, variant: int = 0, bits: int = 32, size: int = 1 << 14) -> Work:
+    """exp, log, sin and atan2 of an array that stays in the cache."""
+    t = hl.Float(bits)
+    image = hl.ImageParam(t, 1, "input")
+    x, out = hl.Var("x"), hl.Func("math")
+    v = image[x]
+    out[x] = hl.exp(v) + hl.log(v) + hl.sin(v) + hl.atan2(v, v + hl.cast(t, 1)) + hl.cast(t, variant)
+    out.vectorize(x, 256 // bits)
+    data = np.random.default_rng(1).uniform(0.1, 0.9, size).astype(np.float32 if bits == 32 else np.float64)
+
+    def reference() -> Array:
+        v = data.astype(np.float64)
+        r: Array = np.exp(v) + np.log(v) + np.sin(v) + np.arctan2(v, v + 1) + variant
+        return r
+
+    return Work(out, {image: data}, np.zeros_like(data), reference, 1e-5)
+
+
 def stencil_chain(hl: Any, stages: int = 50) -> Any:
     """A chain of 3x3 stencils, each computed and stored per strip of the last one. Gives the output Func."""
     image = hl.ImageParam(hl.UInt(16), 2, "input")
@@ -109,4 +128,5 @@ def stencil_chain(hl: Any, stages: int = 50) -> Any:
     return out
 
 
-WORKS: dict[str, Callable[..., Work]] = {"blur": blur, "unsharp": unsharp, "tiny": tiny}
+WORKS: dict[str, Callable[..., Work]] = {"blur": blur, "unsharp": unsharp, "tiny": tiny, "math": math_functions,
+                                     "math of doubles": functools.partial(math_functions, bits=64)}

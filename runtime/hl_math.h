@@ -1,13 +1,17 @@
-/* hl_math.h: exp, log, sin, cos, tanh and pow of float vectors, as macros that define a function for a vector type.
+/* hl_math.h: math functions of vectors of float and double, as macros that define one for a vector type.
  *
- * HL_MATH_EXP(name, F, I) defines `static F name(F)`; F is a GNU vector of floats, I one of int32_t with as many lanes. A vector of one
- * lane serves scalars, so that scalar and vectorized code give the same numbers. Only GNU C operators: no intrinsics, no libraries
- * (sin and cos of arguments beyond 6000 call the C library, lane by lane).
+ * HL_MATH_EXP(name, F, I, U, T) defines `static F name(F)`. T is 32 or 64; F is a GNU vector of floats or doubles, I and U are vectors of
+ * as many integers of that width, signed and unsigned. A vector of one lane serves scalars, so that scalar and vectorized code give the
+ * same numbers. Only GNU C operators, besides square roots; no libraries (sin, cos and tan of huge arguments call C's, lane by lane).
  *
- * Errors against the exact value, in units in the last place, by test: exp 1, log 1, sin and cos 2 (of arguments up to 6000), tanh 2,
- * pow 0.6. Special values are those of C: exp(inf) = inf, log(-1) = NaN, log(0) = -inf, pow(x, 0) = 1, subnormals in and out.
+ * Largest errors against the exact value in units in the last place, by test, for float and double:
+ * exp 1.1, log 0.9, sin and cos 1.6, tan 3, asin 2.5, acos 1.3, atan and atan2 2, sinh 2.5, cosh 1.6, tanh 2.7, asinh 2, acosh 2.7, atanh 2,
+ * pow 0.51 and 1.1, hypot 0.51 and 1.3, erf (float) 1.4. Special values are those of C: exp(inf) = inf, log(-1) = NaN, pow(x, 0) = 1, signed
+ * zeros, subnormals in and out.
  *
- * Sources: Cody and Waite, Software Manual for the Elementary Functions (argument reduction); Moshier, Cephes (polynomials). Needs IEEE arithmetic: no -ffast-math.
+ * Sources: Cody and Waite, Software Manual for the Elementary Functions (reduction of arguments); Sun's fdlibm (what is summed in which
+ * order, pow in two parts); coefficients: minimax fits of our own, by Remez' algorithm (tests/codegen/fit_math.py). Needs IEEE arithmetic: no
+ * -ffast-math; products are made so that fusing them with sums changes nothing that matters.
  */
 #ifndef HL_MATH_H
 #define HL_MATH_H
@@ -15,159 +19,284 @@
 #include "hl_vector.h"
 
 #define HL_MATH_FUNCTION static inline
-#define HL_ROUND_MAGIC 12582912.0f /* 1.5 * 2^23: adding it leaves the nearest integer in the low bits */
+#define HL_MATH_RARELY static __attribute__((noinline, unused)) /* arguments that few programs have */
+#define HL_SAME(F, v) ((v) - (F){})                       /* a vector of one number */
 
-/* exp(x) = 2^n exp(r), |r| <= ln(2) / 2; 2^n in two factors, so that results go through subnormals to 0 and overflow to inf. */
-#define HL_MATH_EXP(NAME, F, I)                                                                        \
-    HL_MATH_FUNCTION F NAME(F x) {                                                                     \
-        const F low = -104.0f - (F){}, high = 89.0f - (F){};                                           \
-        I m = x < low;                                                                                 \
-        x = HL_SELECT(F, m, low, x);                                                                   \
-        m = x > high;                                                                                  \
-        x = HL_SELECT(F, m, high, x);                                                                  \
-        const F shifted = x * 0x1.715476p+0f + HL_ROUND_MAGIC, n = shifted - HL_ROUND_MAGIC;           \
-        const F r = (x - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;                                      \
-        F p = 1.9875691500e-4f * r + 1.3981999507e-3f;                                                 \
-        p = p * r + 8.3334519073e-3f;                                                                  \
-        p = p * r + 4.1665795894e-2f;                                                                  \
-        p = p * r + 1.6666665459e-1f;                                                                  \
-        p = p * r + 5.0000001201e-1f;                                                                  \
-        p = p * (r * r) + r + 1.0f;                                                                    \
-        const I k = (I)shifted - 0x4b400000, half = k >> 1;                                            \
-        return p * (F)((half + 127) << 23) * (F)((k - half + 127) << 23);                              \
+/* ---- what the two widths differ in */
+
+#define HL_K(T, v) ((HL_FLOAT_##T)(v))
+#define HL_FLOAT_32 float
+#define HL_FLOAT_64 double
+#define HL_INT_32 int
+#define HL_INT_64 long long
+#define HL_SIGN_32 (-2147483647 - 1)
+#define HL_SIGN_64 (-9223372036854775807ll - 1)
+#define HL_TOP_32 31
+#define HL_TOP_64 63
+#define HL_MANTISSA_32 23
+#define HL_MANTISSA_64 52
+#define HL_BIAS_32 127
+#define HL_BIAS_64 1023
+#define HL_ROUND_32 12582912.0f /* 1.5 * 2^23: adding it leaves the nearest integer in the low bits */
+#define HL_ROUND_64 6755399441055744.0
+#define HL_ROUND_BITS_32 0x4b400000
+#define HL_ROUND_BITS_64 0x4338000000000000ll
+#define HL_SMALLEST_BITS_32 0x00800000 /* the smallest normal number */
+#define HL_SMALLEST_BITS_64 0x0010000000000000ll
+#define HL_INFINITY_BITS_32 0x7f800000
+#define HL_INFINITY_BITS_64 0x7ff0000000000000ll
+#define HL_ONE_BITS_32 0x3f800000
+#define HL_ONE_BITS_64 0x3ff0000000000000ll
+#define HL_ROOT_HALF_BITS_32 0x3f3504f3
+#define HL_ROOT_HALF_BITS_64 0x3fe6a09e667f3bcdll
+#define HL_INFINITY_32 __builtin_inff()
+#define HL_INFINITY_64 __builtin_inf()
+#define HL_NAN_32 __builtin_nanf("")
+#define HL_NAN_64 __builtin_nan("")
+#define HL_LOG2E_32 0x1.715476p+0f
+#define HL_LOG2E_64 0x1.71547652b82fep+0
+#define HL_LN2_HIGH_32 0x1.62e4p-1f
+#define HL_LN2_HIGH_64 0x1.62e42feep-1
+#define HL_LN2_LOW_32 0x1.7f7d1cp-20f
+#define HL_LN2_LOW_64 0x1.a39ef35793c76p-33
+#define HL_HALF_PI_32 0x1.921fb6p+0f
+#define HL_HALF_PI_64 0x1.921fb54442d18p+0
+#define HL_HALF_PI_REST_32 (-0x1.777a5cp-25f)
+#define HL_HALF_PI_REST_64 0x1.1a62633145c07p-54
+#define HL_EXP_NEAR_32 87.0f /* exp of what is nearer to 0 is a normal number */
+#define HL_EXP_NEAR_64 708.0
+#define HL_EXP_LOW_32 (-104.0f) /* exp of what is lower is 0 */
+#define HL_EXP_LOW_64 (-746.0)
+#define HL_EXP_HIGH_32 90.0f /* exp of what is higher is infinite, half of it too */
+#define HL_EXP_HIGH_64 711.0
+#define HL_TINY_SCALE_32 24
+#define HL_TINY_SCALE_64 54
+#define HL_TRIG_NEAR_32 6000.0f /* reduced exactly enough up to here */
+#define HL_TRIG_NEAR_64 1e6
+/* pi / 2 in four parts; products of n with the first three are exact. */
+#define HL_HALF_PI_PARTS_32 0x1.92p+0f, 0x1.fb4p-12f, 0x1.444p-24f, 0x1.68c234p-39f
+#define HL_HALF_PI_PARTS_64 0x1.921fb544p+0, 0x1.0b4611a6p-34, 0x1.3198a2ep-69, 0x1.b839a252049c1p-104
+
+/* ---- polynomials: (exp(r) - 1 - r) / r^2, |r| <= ln(2) / 2; (log((1 + s) / (1 - s)) - 2 s) / s^3 and, in z = r^2, (sin(r) - r) / r^3 and
+ * (cos(r) - 1 + z / 2) / z^2, |r| <= pi / 4; (atan(t) - t) / t^3, |t| <= tan(pi / 8); (asin(t) - t) / t^3, |t| <= 1 / 2 */
+
+#define HL_POLY_EXP_32(r) ((((0x1.6db44p-10f * r + 0x1.123b54p-7f) * r + 0x1.55545ep-5f) * r + 0x1.55548ep-3f) * r + 0x1p-1f)
+#define HL_POLY_EXP_64(r) \
+    (((((((((0x1.af85bdbfbcde1p-26 * r + 0x1.28b047cf05e8p-22) * r + 0x1.71dddfa51c03fp-19) * r + 0x1.a019969553b99p-16) * r + \
+    0x1.a01a01baf5c3ep-13) * r + 0x1.6c16c185a6a6cp-10) * r + 0x1.111111110d5fap-7) * r + 0x1.5555555550034p-5) * r + \
+    0x1.5555555555561p-3) * r + 0x1.000000000000bp-1)
+#define HL_POLY_LOG_32(z) ((0x1.31e342p-2f * z + 0x1.995eb8p-2f) * z + 0x1.55557ap-1f)
+#define HL_POLY_LOG_64(z) \
+    ((((((0x1.2f0602807cb8fp-3 * z + 0x1.39a1ac59cdb5fp-3) * z + 0x1.74663f678c82ap-3) * z + 0x1.c71c520746222p-3) * z + \
+    0x1.24924941f33d1p-2) * z + 0x1.999999997fd9cp-2) * z + 0x1.5555555555592p-1)
+#define HL_POLY_SIN_32(z) ((-0x1.994e84p-13f * z + 0x1.11076p-7f) * z - 0x1.555546p-3f)
+#define HL_POLY_SIN_64(z) \
+    (((((0x1.5d931cb977b9cp-33 * z - 0x1.ae5e66a4fb227p-26) * z + 0x1.71de357850e19p-19) * z - 0x1.a01a019c12694p-13) * z + \
+    0x1.111111110f882p-7) * z - 0x1.5555555555549p-3)
+#define HL_POLY_COS_32(z) ((0x1.9a027ap-16f * z - 0x1.6c0c8cp-10f) * z + 0x1.55554ap-5f)
+#define HL_POLY_COS_64(z) \
+    (((((-0x1.8faf7ae997ef8p-37 * z + 0x1.1ee9edbde2cb6p-29) * z - 0x1.27e4f80ceb0f4p-22) * z + 0x1.a01a019cb661ap-16) * z - \
+    0x1.6c16c16c151b4p-10) * z + 0x1.555555555554cp-5)
+#define HL_POLY_ATAN_32(z) ((((-0x1.f26bacp-5f * z + 0x1.b206fp-4f) * z - 0x1.23b71ap-3f) * z + 0x1.9991b4p-3f) * z - 0x1.55554ap-2f)
+#define HL_POLY_ATAN_64(z) \
+    ((((((((((-0x1.25bee84823136p-6 * z + 0x1.37fd9d7ff2edbp-5) * z - 0x1.9ce30ef6783ccp-5) * z + 0x1.df130f454e7fap-5) * z - \
+    0x1.10ebfd5769098p-4) * z + 0x1.3b111f775f29dp-4) * z - 0x1.745cf93c83e9ap-4) * z + 0x1.c71c70e9972a3p-4) * z - 0x1.24924922b6fd4p-3) \
+    * z + 0x1.9999999995a0ep-3) * z - 0x1.555555555553ep-2)
+#define HL_POLY_ASIN_32(z) ((((0x1.59cbaep-5f * z + 0x1.8bb616p-6f) * z + 0x1.748a1ep-5f) * z + 0x1.33016ap-4f) * z + 0x1.5555cap-3f)
+#define HL_POLY_ASIN_64(z) \
+    (((((((((((0x1.05aab9238f877p-5 * z - 0x1.0a86a2f92f96fp-6) * z + 0x1.406709ebce056p-6) * z + 0x1.ab290191f8a16p-8) * z + \
+    0x1.8ed5fcf74431dp-7) * z + 0x1.c6faed921d42dp-7) * z + 0x1.1c6c04df14d99p-6) * z + 0x1.6e89f211bfe08p-6) * z + 0x1.f1c72c4d9a246p-6) \
+    * z + 0x1.6db6db4247f2ep-5) * z + 0x1.333333336eaa4p-4) * z + 0x1.5555555555391p-3)
+#define HL_POLY_POW(z) /* 3/5 + 3/7 s^2 + ..., of pow below */ \
+    (((((((0x1.6f3cd916207dap-3 * z + 0x1.66c9fa95fcbc5p-3) * z + 0x1.99af28edd2001p-3) * z + 0x1.d89d2207f96fep-3) * z + \
+    0x1.1745d2088b7aap-2) * z + 0x1.555555546528p-2) * z + 0x1.b6db6db6dc318p-2) * z + 0x1.3333333333331p-1)
+#define HL_POLY_ERF_NEAR(z) /* erf(x) / x - 1, x <= 1 */ \
+    ((((((0x1.4ae4bap-14f * z - 0x1.a485e6p-11f) * z + 0x1.5419f4p-8f) * z - 0x1.b7fbb4p-6f) * z + 0x1.ce2d2p-4f) * z - 0x1.81273ep-2f) * \
+    z + 0x1.06eba8p-3f)
+#define HL_POLY_ERF_FAR(x) /* -log(1 - erf(x)), 0.85 <= x <= 4 */ \
+    (((((((0x1.5208p-16f * x - 0x1.bc3152p-12f) * x + 0x1.0df24p-8f) * x - 0x1.9956e6p-6f) * x + 0x1.baab62p-4f) * x + 0x1.445e46p-1f) * \
+    x + 0x1.2121fep+0f) * x - 0x1.47c85p-13f)
+
+#define HL_ABS(F, I, T, x) ((F)((I)(x) & ~HL_SIGN_##T))
+#define HL_WITH_SIGN(F, I, T, x, s) ((F)((I)(x) | ((I)(s) & HL_SIGN_##T))) /* x >= 0 with the sign of s */
+#define HL_ANY(mask) HL_UNLIKELY(hl_any(&mask, sizeof mask))
+
+/* ---- exponentials: x = k ln(2) + r, |r| <= ln(2) / 2 */
+
+#define HL_REDUCE_EXP(F, I, T, x)                                                  \
+    const F shifted = x * HL_LOG2E_##T + HL_ROUND_##T, n = shifted - HL_ROUND_##T; \
+    const F r = (x - n * HL_LN2_HIGH_##T) - n * HL_LN2_LOW_##T;                    \
+    const F p = r * r * HL_POLY_EXP_##T(r) + r; /* exp(r) - 1 */
+
+/* Far from 0, 2^k comes in two factors, so that results go through subnormals to 0 and overflow to infinity; `less` powers of 2 fewer. */
+#define HL_MATH_EXP(NAME, F, I, U, T)                                                                                              \
+    HL_MATH_RARELY F NAME##_far(F x, int less) {                                                                                   \
+        const F low = HL_SAME(F, HL_EXP_LOW_##T), high = HL_SAME(F, HL_EXP_HIGH_##T);                                              \
+        I m = x < low;                                                                                                             \
+        x = HL_SELECT(F, m, low, x);                                                                                               \
+        m = x > high;                                                                                                              \
+        x = HL_SELECT(F, m, high, x);                                                                                              \
+        HL_REDUCE_EXP(F, I, T, x)                                                                                                  \
+        const I k = (I)shifted - (HL_ROUND_BITS_##T + less), half = (I)((U)(k + 4096) >> 1) - 2048;                                \
+        return (p + HL_K(T, 1)) * (F)((half + HL_BIAS_##T) << HL_MANTISSA_##T) * (F)((k - half + HL_BIAS_##T) << HL_MANTISSA_##T); \
+    }                                                                                                                              \
+    HL_MATH_FUNCTION F NAME(F x) {                                                                                                 \
+        const I far = ~(HL_ABS(F, I, T, x) <= HL_EXP_NEAR_##T);                                                                    \
+        if (HL_ANY(far)) return NAME##_far(x, 0);                                                                                  \
+        HL_REDUCE_EXP(F, I, T, x)                                                                                                  \
+        return (F)((I)(p + HL_K(T, 1)) + ((I)shifted << HL_MANTISSA_##T));                                                         \
     }
 
-/* log(2^e m) = e log(2) + log(m), m in [sqrt(1/2), sqrt(2)). */
-#define HL_MATH_LOG(NAME, F, I)                                                                        \
-    HL_MATH_FUNCTION F NAME(F x) {                                                                     \
-        const I tiny = x < 0x1p-126f;                                                                  \
-        const F raised = x * 0x1p+24f, scaled = HL_SELECT(F, tiny, raised, x);                         \
-        const I e = ((I)scaled - 0x3f3504f3) >> 23;                                                    \
-        const F f = (F)((I)scaled - (e << 23)) - 1.0f, z = f * f;                                      \
-        const F k = __builtin_convertvector(e + (tiny & -24), F);                                      \
-        F p = 7.0376836292e-2f * f - 1.1514610310e-1f;                                                 \
-        p = p * f + 1.1676998740e-1f;                                                                  \
-        p = p * f - 1.2420140846e-1f;                                                                  \
-        p = p * f + 1.4249322787e-1f;                                                                  \
-        p = p * f - 1.6668057665e-1f;                                                                  \
-        p = p * f + 2.0000714765e-1f;                                                                  \
-        p = p * f - 2.4999993993e-1f;                                                                  \
-        p = p * f + 3.3333331174e-1f;                                                                  \
-        p = p * f * z + k * -2.12194440e-4f;                                                           \
-        F r = (p - 0.5f * z + f) + k * 0.693359375f;                                                   \
-        const F infinity = __builtin_inff() - (F){}, bad = __builtin_nanf("") - (F){}, minus = -infinity; \
-        I m = x == (F){};                                                                              \
-        r = HL_SELECT(F, m, minus, r);                                                                 \
-        m = x < (F){};                                                                                 \
-        r = HL_SELECT(F, m, bad, r);                                                                   \
-        m = ~(x < infinity) & ~(x < (F){});                                                            \
-        return HL_SELECT(F, m, x, r);                                                                  \
+/* exp(x) - 1 of 0 <= x <= 88 (709). */
+#define HL_EXPM1(NAME, F, I, U, T)                                              \
+    HL_MATH_FUNCTION F NAME(F x) {                                              \
+        HL_REDUCE_EXP(F, I, T, x)                                               \
+        const F power = (F)(((I)shifted << HL_MANTISSA_##T) + HL_ONE_BITS_##T); \
+        return p * power + (power - HL_K(T, 1));                                \
     }
 
-/* x = n pi / 2 + r; the quadrant n says which polynomial and which sign. */
-#define HL_MATH_SINCOS(NAME, F, I, QUADRANT, LIBRARY)                                                  \
-    HL_MATH_FUNCTION F NAME(F x) {                                                                     \
-        const F shifted = x * 0x1.45f306p-1f + HL_ROUND_MAGIC, n = shifted - HL_ROUND_MAGIC;           \
-        const I q = (I)shifted + (QUADRANT);                                                           \
-        const F r = (((x - n * 0x1.92p+0f) - n * 0x1.fb4p-12f) - n * 0x1.444p-24f) - n * 0x1.68c234p-39f; \
-        const F a = (F)((I)r & 0x7fffffff), z = r * r;                                                 \
-        F s = -1.9515295891e-4f * z + 8.3321608736e-3f;                                                \
-        s = (s * z - 1.6666654611e-1f) * z * a + a;                                                    \
-        F c = 2.443315711809948e-5f * z - 1.388731625493765e-3f;                                       \
-        c = (c * z + 4.166664568298827e-2f) * (z * z) - 0.5f * z + 1.0f;                               \
-        const I odd = (q & 1) != 0;                                                                    \
-        F y = HL_SELECT(F, odd, c, s);                                                                 \
-        y = (F)((I)y ^ ((q & 2) << 30) ^ ((I)r & ~odd & (-2147483647 - 1)));                           \
-        const I far = ((I)x & 0x7fffffff) > 0x45bb8000; /* 6000 */                                     \
-        if (HL_UNLIKELY(hl_any(&far, sizeof far))) {                                                   \
-            for (unsigned i = 0; i < sizeof(F) / 4; i++) {                                             \
-                if (far[i]) y[i] = LIBRARY(x[i]);                                                      \
-            }                                                                                          \
-        }                                                                                              \
-        return y;                                                                                      \
+/* From a = |x|: near 0 through exp(a) - 1, which does not cancel; elsewhere through exp(a) / 2, which overflows when the result does. */
+#define HL_MATH_SINH(NAME, F, I, U, T)                                                \
+    HL_EXPM1(NAME##_expm1, F, I, U, T)                                                \
+    HL_MATH_EXP(NAME##_exp, F, I, U, T)                                               \
+    HL_MATH_FUNCTION F NAME(F x) {                                                    \
+        const F a = HL_ABS(F, I, T, x), nine = HL_SAME(F, HL_K(T, 9));                \
+        const I far = ~(a <= nine);                                                   \
+        const F b = HL_SELECT(F, far, nine, a), e = NAME##_expm1(b);                  \
+        F y = HL_K(T, 0.5) * (e + e / (e + HL_K(T, 1)));                              \
+        if (HL_ANY(far)) {                                                            \
+            const F half = NAME##_exp_far(a, 1), large = half - HL_K(T, 0.25) / half; \
+            y = HL_SELECT(F, far, large, y);                                          \
+        }                                                                             \
+        return HL_WITH_SIGN(F, I, T, y, x);                                           \
     }
-#define HL_MATH_SIN(NAME, F, I) HL_MATH_SINCOS(NAME, F, I, 0, __builtin_sinf)
-#define HL_MATH_COS(NAME, F, I) HL_MATH_SINCOS(NAME, F, I, 1, __builtin_cosf)
-
-/* A polynomial near 0, 1 - 2 / (exp(2x) + 1) elsewhere. */
-#define HL_MATH_TANH(NAME, F, I)                                                                       \
-    HL_MATH_EXP(NAME##_exp, F, I)                                                                      \
-    HL_MATH_FUNCTION F NAME(F x) {                                                                     \
-        const I sign = (I)x & (-2147483647 - 1);                                                       \
-        const F a = (F)((I)x & 0x7fffffff), z = x * x;                                                 \
-        F p = -5.70498872745e-3f * z + 2.06390887954e-2f;                                              \
-        p = p * z - 5.37397155531e-2f;                                                                 \
-        p = p * z + 1.33314422036e-1f;                                                                 \
-        p = p * z - 3.33332819422e-1f;                                                                 \
-        p = p * z * a + a;                                                                             \
-        const F far = 1.0f - 2.0f / (NAME##_exp(a + a) + 1.0f);                                        \
-        const I m = a < 0.625f;                                                                        \
-        const F y = HL_SELECT(F, m, p, far);                                                           \
-        return (F)((I)y | sign);                                                                       \
+#define HL_MATH_COSH(NAME, F, I, U, T)                                                    \
+    HL_MATH_EXP(NAME##_exp, F, I, U, T)                                                   \
+    HL_MATH_FUNCTION F NAME(F x) {                                                        \
+        const F a = HL_ABS(F, I, T, x);                                                   \
+        const I far = ~(a <= HL_EXP_NEAR_##T);                                            \
+        const F half = HL_ANY(far) ? NAME##_exp_far(a, 1) : HL_K(T, 0.5) * NAME##_exp(a); \
+        return half + HL_K(T, 0.25) / half;                                               \
+    }
+#define HL_MATH_TANH(NAME, F, I, U, T)                                                              \
+    HL_EXPM1(NAME##_expm1, F, I, U, T)                                                              \
+    HL_MATH_FUNCTION F NAME(F x) {                                                                  \
+        const F a = HL_ABS(F, I, T, x), limit = HL_SAME(F, HL_K(T, 22));                            \
+        const I far = a > limit;                                                                    \
+        const F b = HL_SELECT(F, far, limit, a), e = NAME##_expm1(b + b), y = e / (e + HL_K(T, 2)); \
+        return HL_WITH_SIGN(F, I, T, y, x);                                                         \
     }
 
-/* What C says about zeros, infinities, NaN and negative bases; `v` is |x|^y where nothing of this applies. */
-#define HL_MATH_POW_SPECIALS(NAME, F, I)                                                               \
-    HL_MATH_FUNCTION F NAME(F x, F y, F ax, F v, F infinity) {                                         \
-        const F ay = (F)((I)y & 0x7fffffff), one = 1.0f - (F){}, zero = {};                            \
-        const I ybits = (I)ay;                                                                         \
-        const I y_large = ybits >= 0x4b800000; /* 2^24: an even integer, or not finite */              \
-        const F safe = HL_SELECT(F, y_large, zero, y);                                                 \
-        const I whole = __builtin_convertvector(safe, I);                                              \
-        const I is_whole = (__builtin_convertvector(whole, F) == safe) & (ybits <= 0x7f800000);        \
-        const I is_odd = is_whole & ~y_large & -(whole & 1);                                           \
-        const I grows = ((ax > 1.0f) & (y > 0.0f)) | ((ax < 1.0f) & (y < 0.0f));                       \
-        I m = (ax == infinity) | (ax == 0.0f) | (ay == infinity);                                      \
-        const F extreme = HL_SELECT(F, grows, infinity, zero);                                         \
-        v = HL_SELECT(F, m, extreme, v);                                                               \
-        m = (x < 0.0f) & ~is_whole & (ax < infinity) & (ybits < 0x7f800000);                           \
-        const F bad = __builtin_nanf("") - (F){};                                                      \
-        v = HL_SELECT(F, m, bad, v);                                                                   \
-        v = (F)((I)v ^ ((I)x & is_odd & (-2147483647 - 1)));                                           \
-        m = ~(x == x) | ~(y == y);                                                                     \
-        v = HL_SELECT(F, m, bad, v);                                                                   \
-        m = (x == 1.0f) | (y == 0.0f) | ((ax == 1.0f) & (ay == infinity));                             \
-        return HL_SELECT(F, m, one, v);                                                                \
+/* ---- logarithms: x = 2^k m, m in [sqrt(1/2), sqrt(2)), s = (m - 1) / (m + 1) */
+
+#define HL_LOG_PARTS(F, I, U, T, x)                                                            \
+    const U biased = (U)((I)x + (HL_ONE_BITS_##T - HL_ROOT_HALF_BITS_##T)) >> HL_MANTISSA_##T; \
+    const F k = (F)((I)biased + HL_ROUND_BITS_##T) - (HL_ROUND_##T + HL_BIAS_##T);             \
+    const F f = (F)((I)x - (I)(biased << HL_MANTISSA_##T) + HL_ONE_BITS_##T) - HL_K(T, 1);     \
+    const F s = f / (f + HL_K(T, 2)), z = s * s;
+/* log(1 + f), plus e ln(2) and something small */
+#define HL_LOG_SUM(F, T, e, small)                                                      \
+    const F half = HL_K(T, 0.5) * f * f, inner = s * (half + z * HL_POLY_LOG_##T(z));   \
+    return e * HL_LN2_HIGH_##T - ((half - (inner + (e * HL_LN2_LOW_##T + small))) - f);
+
+#define HL_MATH_LOG(NAME, F, I, U, T)                                                                               \
+    HL_MATH_FUNCTION F NAME##_normal(F x, F scale) {                                                                \
+        HL_LOG_PARTS(F, I, U, T, x)                                                                                 \
+        const F e = k - scale, nothing = {};                                                                        \
+        HL_LOG_SUM(F, T, e, nothing)                                                                                \
+    }                                                                                                               \
+    HL_MATH_RARELY F NAME##_special(F x) {                                                                          \
+        const F zero = {}, infinity = HL_SAME(F, HL_INFINITY_##T), bad = HL_SAME(F, HL_NAN_##T), minus = -infinity; \
+        const I tiny = (I)x < HL_SMALLEST_BITS_##T;                                                                 \
+        const F raised = x * (HL_FLOAT_##T)(1ll << HL_TINY_SCALE_##T), by = HL_SAME(F, HL_K(T, HL_TINY_SCALE_##T)); \
+        const F scaled = HL_SELECT(F, tiny, raised, x), scale = HL_SELECT(F, tiny, by, zero);                       \
+        F y = NAME##_normal(scaled, scale);                                                                         \
+        I m = x == zero;                                                                                            \
+        y = HL_SELECT(F, m, minus, y);                                                                              \
+        m = x < zero;                                                                                               \
+        y = HL_SELECT(F, m, bad, y);                                                                                \
+        m = ~(x < infinity) & ~(x < zero);                                                                          \
+        return HL_SELECT(F, m, x, y);                                                                               \
+    }                                                                                                               \
+    HL_MATH_FUNCTION F NAME(F x) {                                                                                  \
+        const I special = ((I)x < HL_SMALLEST_BITS_##T) | ((I)x >= HL_INFINITY_BITS_##T);                           \
+        if (HL_ANY(special)) return NAME##_special(x);                                                              \
+        return NAME##_normal(x, (F){});                                                                             \
     }
 
-/* exp2(y log2 |x|) in double; signs and special values after that. D and L: vectors of as many double and int64_t. */
-#define HL_MATH_POW(NAME, F, I, D, L)                                                                  \
-    HL_MATH_POW_SPECIALS(NAME##_specials, F, I)                                                        \
-    HL_MATH_FUNCTION F NAME(F x, F y) {                                                                \
-        const F ax = (F)((I)x & 0x7fffffff), infinity = __builtin_inff() - (F){};                      \
-        const D d = __builtin_convertvector(ax, D), w = __builtin_convertvector(y, D);                 \
-        const L e = ((L)d - 0x3fe6a09e667f3bcdll) >> 52;                                               \
-        const D m = (D)((L)d - (e << 52));                                                             \
-        const D s = (m - 1.0) / (m + 1.0), z = s * s;                                                  \
-        D p = z * (1.0 / 13) + 1.0 / 11;                                                               \
-        p = p * z + 1.0 / 9;                                                                           \
-        p = p * z + 1.0 / 7;                                                                           \
-        p = p * z + 1.0 / 5;                                                                           \
-        p = p * z + 1.0 / 3;                                                                           \
-        p = p * z + 1.0;                                                                               \
-        const D k = (D)(e + 0x4338000000000000ll) - 6755399441055744.0; /* e as a double */            \
-        D t = w * (p * s * 2.8853900817779268 + k);                                                    \
-        const D low = -200.0 - (D){}, high = 200.0 - (D){};                                            \
-        L b = t < low;                                                                                 \
-        t = HL_SELECT(D, b, low, t);                                                                   \
-        b = t > high;                                                                                  \
-        t = HL_SELECT(D, b, high, t);                                                                  \
-        const D shifted = t + 6755399441055744.0, r = (t - (shifted - 6755399441055744.0)) * 0.6931471805599453; \
-        D q = r * (1.0 / 40320) + 1.0 / 5040;                                                          \
-        q = q * r + 1.0 / 720;                                                                         \
-        q = q * r + 1.0 / 120;                                                                         \
-        q = q * r + 1.0 / 24;                                                                          \
-        q = q * r + 1.0 / 6;                                                                           \
-        q = q * r + 0.5;                                                                               \
-        q = q * r + 1.0;                                                                               \
-        q = q * r + 1.0;                                                                               \
-        F v = __builtin_convertvector((D)((L)q + (((L)shifted - 0x4338000000000000ll) << 52)), F);     \
-        return NAME##_specials(x, y, ax, v, infinity);                                                 \
+/* log(1 + x) of x >= 0: what rounding 1 + x drops is made up for. */
+#define HL_LOG1P(NAME, F, I, U, T)                                                                                                \
+    HL_MATH_FUNCTION F NAME(F x) {                                                                                                \
+        const F u = x + HL_K(T, 1);                                                                                               \
+        const I large = x > HL_K(T, 2);                                                                                           \
+        const F lost = x - (u - HL_K(T, 1)), lost_large = HL_K(T, 1) - (u - x), rest = HL_SELECT(F, large, lost_large, lost) / u; \
+        HL_LOG_PARTS(F, I, U, T, u)                                                                                               \
+        HL_LOG_SUM(F, T, k, rest)                                                                                                 \
     }
+
+/* asinh(a) = log1p(a + a^2 / (1 + sqrt(1 + a^2))); of huge numbers log(2a), NaN and infinity stay. */
+#define HL_MATH_ASINH(NAME, F, I, U, T)                                                                    \
+    HL_MATH_SQRT(NAME##_sqrt, F, I, U, T)                                                                  \
+    HL_LOG1P(NAME##_log1p, F, I, U, T)                                                                     \
+    HL_MATH_FUNCTION F NAME(F x) {                                                                         \
+        const F a = HL_ABS(F, I, T, x), one = HL_SAME(F, HL_K(T, 1));                                      \
+        const I huge = ~(a < (HL_FLOAT_##T)(1ll << HL_TINY_SCALE_##T));                                    \
+        const F b = HL_SELECT(F, huge, one, a), z = b * b;                                                 \
+        const F t = b + z / (NAME##_sqrt(z + one) + one), arg = HL_SELECT(F, huge, a, t);                  \
+        F y = NAME##_log1p(arg);                                                                           \
+        if (HL_ANY(huge)) {                                                                                \
+            const I special = ~(a < HL_INFINITY_##T);                                                      \
+            const F twice = (y + HL_LN2_LOW_##T) + HL_LN2_HIGH_##T, far = HL_SELECT(F, special, a, twice); \
+            y = HL_SELECT(F, huge, far, y);                                                                \
+        }                                                                                                  \
+        return HL_WITH_SIGN(F, I, T, y, x);                                                                \
+    }
+#define HL_MATH_ACOSH(NAME, F, I, U, T)                                                                                         \
+    HL_MATH_SQRT(NAME##_sqrt, F, I, U, T)                                                                                       \
+    HL_LOG1P(NAME##_log1p, F, I, U, T)                                                                                          \
+    HL_MATH_FUNCTION F NAME(F x) {                                                                                              \
+        const F one = HL_SAME(F, HL_K(T, 1));                                                                                   \
+        const I special = ~((x >= one) & (x < (HL_FLOAT_##T)(1ll << HL_TINY_SCALE_##T)));                                       \
+        const F b = HL_SELECT(F, special, one, x), t = b - one, arg = t + NAME##_sqrt(t * (b + one));                           \
+        F y = NAME##_log1p(arg);                                                                                                \
+        if (HL_ANY(special)) {                                                                                                  \
+            const I huge = (x > one) & (x < HL_INFINITY_##T), low = x < one;                                                    \
+            const F largest = HL_SELECT(F, huge, x, one), far = (NAME##_log1p(largest) + HL_LN2_LOW_##T) + HL_LN2_HIGH_##T;     \
+            const F bad = HL_SAME(F, HL_NAN_##T), outside = HL_SELECT(F, low, bad, x), rare = HL_SELECT(F, huge, far, outside); \
+            y = HL_SELECT(F, special, rare, y);                                                                                 \
+        }                                                                                                                       \
+        return y;                                                                                                               \
+    }
+#define HL_MATH_ATANH(NAME, F, I, U, T)                                                                                            \
+    HL_LOG1P(NAME##_log1p, F, I, U, T)                                                                                             \
+    HL_MATH_FUNCTION F NAME(F x) {                                                                                                 \
+        const F a = HL_ABS(F, I, T, x), one = HL_SAME(F, HL_K(T, 1)), zero = {};                                                   \
+        const I special = ~(a < one);                                                                                              \
+        const F b = HL_SELECT(F, special, zero, a), y = HL_K(T, 0.5) * NAME##_log1p((b + b) / (one - b));                          \
+        const I edge = a == one;                                                                                                   \
+        const F infinity = HL_SAME(F, HL_INFINITY_##T), bad = HL_SAME(F, HL_NAN_##T), outside = HL_SELECT(F, edge, infinity, bad); \
+        const F out = HL_SELECT(F, special, outside, y);                                                                           \
+        return HL_WITH_SIGN(F, I, T, out, x);                                                                                      \
+    }
+
+/* ---- square roots, what the machine has no instruction for is done lane by lane */
+
+#if defined(__clang__)
+#define HL_MATH_SQRT(NAME, F, I, U, T) HL_MATH_FUNCTION F NAME(F x) { return __builtin_elementwise_sqrt(x); }
+#else
+#define HL_MATH_SQRT(NAME, F, I, U, T)                                                                     \
+    HL_MATH_FUNCTION F NAME(F x) {                                                                         \
+        F y = x;                                                                                           \
+        if (hl_sqrt_##T(&y, sizeof y)) return y;                                                           \
+        for (unsigned i = 0; i < sizeof(F) / sizeof(HL_FLOAT_##T); i++) y[i] = HL_LIBRARY_##T(sqrt)(x[i]); \
+        return y;                                                                                          \
+    }
+#endif
+
+/* ---- helpers */
 
 /* Whether any bit is set in a mask of `size` bytes, a power of two of at least 4. */
 static inline __attribute__((always_inline)) int hl_any(const void *mask, unsigned long size) {
-    typedef long long hl_words32 __attribute__((vector_size(32)));
     if (size == 4) {
         int word;
         __builtin_memcpy(&word, mask, 4);
@@ -175,6 +304,7 @@ static inline __attribute__((always_inline)) int hl_any(const void *mask, unsign
     }
 #if defined(__AVX__)
     if (size == 32) {
+        typedef long long hl_words32 __attribute__((vector_size(32)));
         hl_words32 words;
         __builtin_memcpy(&words, mask, 32);
         return !__builtin_ia32_ptestz256(words, words);
@@ -187,5 +317,43 @@ static inline __attribute__((always_inline)) int hl_any(const void *mask, unsign
     }
     return all != 0;
 }
+
+/* Square roots of a whole vector in place where the machine has an instruction for its size, which the result tells. */
+#define HL_SQRT_IN_PLACE(element, bytes, instruction) \
+    if (size == bytes) { \
+        typedef element hl_vector __attribute__((vector_size(bytes))); \
+        hl_vector x; \
+        __builtin_memcpy(&x, vector, bytes); \
+        x = instruction; \
+        __builtin_memcpy(vector, &x, bytes); \
+        return 1; \
+    }
+static inline __attribute__((always_inline, unused)) int hl_sqrt_32(void *vector, unsigned long size) {
+#if defined(__AVX512F__)
+    HL_SQRT_IN_PLACE(float, 64, __builtin_ia32_sqrtps512_mask(x, x, (unsigned short)-1, 4))
+#endif
+#if defined(__AVX__)
+    HL_SQRT_IN_PLACE(float, 32, __builtin_ia32_sqrtps256(x))
+#endif
+#if defined(__SSE2__)
+    HL_SQRT_IN_PLACE(float, 16, __builtin_ia32_sqrtps(x))
+#endif
+    return (void)vector, (void)size, 0;
+}
+static inline __attribute__((always_inline, unused)) int hl_sqrt_64(void *vector, unsigned long size) {
+#if defined(__AVX512F__)
+    HL_SQRT_IN_PLACE(double, 64, __builtin_ia32_sqrtpd512_mask(x, x, (unsigned char)-1, 4))
+#endif
+#if defined(__AVX__)
+    HL_SQRT_IN_PLACE(double, 32, __builtin_ia32_sqrtpd256(x))
+#endif
+#if defined(__SSE2__)
+    HL_SQRT_IN_PLACE(double, 16, __builtin_ia32_sqrtpd(x))
+#endif
+    return (void)vector, (void)size, 0;
+}
+
+#include "hl_math_pow.h"
+#include "hl_math_trig.h"
 
 #endif /* HL_MATH_H */

@@ -15,7 +15,9 @@ _ELEMENTWISE = {"round": "roundeven", "floor": "floor", "ceil": "ceil", "trunc":
 _REGISTERS = {("f32", 4): "ps", ("f32", 8): "ps256", ("f64", 2): "pd", ("f64", 4): "pd256"}
 _SPELLING = {"fast_exp": "exp", "fast_log": "log", "fast_pow": "pow", "fast_sin": "sin", "fast_cos": "cos"}
 # Functions with a vector form of our own in hl_math.h, which scalars use too: a schedule never changes a result.
-OWN_MATH = frozenset({("exp", 32), ("log", 32), ("sin", 32), ("cos", 32), ("tanh", 32), ("pow", 32)})
+_OWN = "exp log pow sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh hypot".split()
+OWN_MATH = frozenset({*((name, bits) for name in _OWN for bits in (32, 64)), ("erf", 32)})
+_IN_DOUBLE = ("pow", "hypot")  # of floats
 
 
 def call(em: Emitter, e: n.Call, row: ExternFunction, start: int, count: int) -> str:
@@ -138,36 +140,39 @@ def _register_form(em: Emitter, e: n.Call, name: str, start: int, count: int) ->
 
 def _own(em: Emitter, e: n.Call, name: str, start: int, count: int) -> str:
     """A function of hl_math.h, made for the vector type; a scalar is a vector of one lane."""
-    t = e.type
+    t, short = e.type, short_type(e.type)
     if count > 1:
-        text = _own_vector(em, name, _vector_args(em, e, start, count), count)
+        text = _own_vector(em, name, short, _vector_args(em, e, start, count), count)
         return expressions.round_half(em, t, count, text) if is_half(t) else text
-    function, f = _own_function(em, name, 1), em.vector_type("f32", 1)
+    function, vector, scalar = _own_function(em, name, short, 1), em.vector_type(short, 1), value_type(t)
     args = [em.emit(a, start if a.type.is_vector() else 0, 1) for a in e.args]
     names = [f"a{k}" for k in range(len(args))]
-    body = " ".join([*(f"const {f} v{k} = {{{a}}};" for k, a in enumerate(names)), f"return {function}({', '.join(f'v{k}' for k in range(len(args)))})[0];"])
-    em.unit.vector_helper(f"hl_{name}_f32", "float", ", ".join(f"float {a}" for a in names), body)
-    text = f"hl_{name}_f32({', '.join(args)})"
+    body = " ".join([*(f"const {vector} v{k} = {{{a}}};" for k, a in enumerate(names)), f"return {function}({', '.join(f'v{k}' for k in range(len(args)))})[0];"])
+    em.unit.vector_helper(f"hl_{name}_{short}", scalar, ", ".join(f"{scalar} {a}" for a in names), body)
+    text = f"hl_{name}_{short}({', '.join(args)})"
     return expressions.round_half(em, t, 1, text) if is_half(t) else text
 
 
-def _own_vector(em: Emitter, name: str, args: list[str], count: int) -> str:
-    """pow computes in doubles, of which half as many fit a register."""
+def _own_vector(em: Emitter, name: str, short: str, args: list[str], count: int) -> str:
+    """What computes floats in doubles takes half as many at once, as fit a register."""
     width = em.machine.native_lanes(64)
-    if name != "pow" or count <= width:
-        return f"{_own_function(em, name, count)}({', '.join(args)})"
-    named = [em.named(em.vector_type("f32", count), a) for a in args]
+    if short == "f64" or name not in _IN_DOUBLE or count <= width:
+        return f"{_own_function(em, name, short, count)}({', '.join(args)})"
+    named = [em.named(em.vector_type(short, count), a) for a in args]
     parts = []
     for k in range(0, count, width):
-        parts.append(_own_vector(em, name, [em.name(em.vector_type("f32", width), v.shuffle(a, a, range(k, k + width))) for a in named], width))
+        parts.append(_own_vector(em, name, short, [em.name(em.vector_type(short, width), v.shuffle(a, a, range(k, k + width))) for a in named], width))
     return v.join(em, parts, width)
 
 
-def _own_function(em: Emitter, name: str, count: int) -> str:
+def _own_function(em: Emitter, name: str, short: str, count: int) -> str:
     """The function of a vector type, defined by a macro."""
-    types = [em.vector_type("f32", count), em.vector_type("i32", count)]
-    if name == "pow":
-        types += [em.vector_type("f64", count), em.vector_type("i64", count)]
+    bits = short[1:]
+    macro, kinds = f"HL_MATH_{name.upper()}", [f"f{bits}", f"i{bits}", f"u{bits}"]
+    if name in _IN_DOUBLE:
+        macro += f"_{bits}"
+        kinds = ["f32", "i32", "f64", "i64", "u64"] if bits == "32" else kinds
+    types = [em.vector_type(k, count) for k in kinds]
     function = f"hl_{name}_{types[0]}"
-    em.unit.math[f"HL_MATH_{name.upper()}({function}, {', '.join(types)})"] = None
+    em.unit.math[f"{macro}({', '.join([function, *types, *([] if len(types) == 5 else [bits])])})"] = None
     return function

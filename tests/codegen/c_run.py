@@ -56,7 +56,7 @@ def runtime() -> ctypes.CDLL:
 def build(text: str, flags: Sequence[str] = FLAGS, language: str = "c++") -> ctypes.CDLL:
     """The shared object of a C text."""
     runtime()
-    included = "".join((ROOT / "runtime" / h).read_text() for h in ("hl_runtime.h", "hl_vector.h", "hl_math.h"))
+    included = "".join(h.read_text() for h in sorted((ROOT / "runtime").glob("*.h")))
     name = hashlib.sha256((text + repr(flags) + language + included).encode()).hexdigest()[:16]
     folder = os.path.join(tempfile.gettempdir(), "halide_py_codegen_tests")
     os.makedirs(folder, exist_ok=True)

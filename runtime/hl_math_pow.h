@@ -1,0 +1,127 @@
+/* hl_math_pow.h: powers, hypot and erf; part of hl_math.h, which says what the arguments of the macros are. */
+#ifndef HL_MATH_POW_H
+#define HL_MATH_POW_H
+
+/* ---- hypot: in double for floats; for doubles scaled so that no square overflows or is lost */
+
+#define HL_MATH_HYPOT_32(NAME, F, I, D, L, V)                                                                       \
+    HL_MATH_SQRT(NAME##_sqrt, D, L, V, 64)                                                                       \
+    HL_MATH_FUNCTION F NAME(F x, F y) {                                                                            \
+        const D u = __builtin_convertvector(x, D), v = __builtin_convertvector(y, D);                              \
+        const F r = __builtin_convertvector(NAME##_sqrt(u * u + v * v), F), infinity = HL_SAME(F, HL_INFINITY_32); \
+        const I m = (HL_ABS(F, I, 32, x) == infinity) | (HL_ABS(F, I, 32, y) == infinity);                         \
+        return HL_SELECT(F, m, infinity, r);                                                                       \
+    }
+#define HL_MATH_HYPOT_64(NAME, F, I, U, T)                                                                                     \
+    HL_MATH_SQRT(NAME##_sqrt, F, I, U, T)                                                                                      \
+    HL_MATH_FUNCTION F NAME(F x, F y) {                                                                                        \
+        const F a = HL_ABS(F, I, T, x), b = HL_ABS(F, I, T, y), infinity = HL_SAME(F, HL_INFINITY_##T), one = HL_SAME(F, 1.0); \
+        const F down = HL_SAME(F, 0x1p-600), up = HL_SAME(F, 0x1p+600);                                                        \
+        const I steep = b > a;                                                                                                 \
+        const F most = HL_SELECT(F, steep, b, a);                                                                              \
+        const I large = most > 0x1p+500, small = most < 0x1p-500;                                                              \
+        const F first = HL_SELECT(F, large, down, one), scale = HL_SELECT(F, small, up, first);                                \
+        const F second = HL_SELECT(F, large, up, one), back = HL_SELECT(F, small, down, second);                               \
+        const F u = a * scale, v = b * scale, r = NAME##_sqrt(u * u + v * v) * back;                                           \
+        const I m = (a == infinity) | (b == infinity);                                                                         \
+        return HL_SELECT(F, m, infinity, r);                                                                                   \
+    }
+
+/* ---- erf of floats */
+
+#define HL_MATH_ERF(NAME, F, I, U, T)                                                                                                   \
+    HL_MATH_EXP(NAME##_exp, F, I, U, T)                                                                                                 \
+    HL_MATH_FUNCTION F NAME(F x) {                                                                                                      \
+        const F a = HL_ABS(F, I, T, x), z = x * x, four = HL_SAME(F, 4.0f), near = x * HL_POLY_ERF_NEAR(z) + x;                         \
+        const I m = a > four, large = a > 0.875f;                                                                                       \
+        const F b = HL_SELECT(F, m, four, a), far = 1.0f - NAME##_exp(-HL_POLY_ERF_FAR(b)), signed_far = HL_WITH_SIGN(F, I, T, far, x); \
+        return HL_SELECT(F, large, signed_far, near);                                                                                   \
+    }
+
+/* ---- powers */
+
+/* What C says about zeros, infinities, NaN and negative bases; `v` is |x|^y where nothing of this applies. */
+#define HL_POW_SPECIALS(NAME, F, I, T)                                                                                        \
+    HL_MATH_RARELY F NAME(F x, F y, F v) {                                                                                    \
+        const F ax = HL_ABS(F, I, T, x), ay = HL_ABS(F, I, T, y), one = HL_SAME(F, HL_K(T, 1)), zero = {};                    \
+        const F infinity = HL_SAME(F, HL_INFINITY_##T), bad = HL_SAME(F, HL_NAN_##T);                                         \
+        const I even = ay >= (HL_FLOAT_##T)(2ll << HL_MANTISSA_##T); /* or not finite */                                      \
+        const F safe = HL_SELECT(F, even, zero, y);                                                                           \
+        const I number = __builtin_convertvector(safe, I);                                                                    \
+        const I whole = (__builtin_convertvector(number, F) == safe) & (ay <= infinity), odd = whole & ~even & -(number & 1); \
+        const I grows = ((ax > one) & (y > zero)) | ((ax < one) & (y < zero));                                                \
+        I m = (ax == infinity) | (ax == zero) | (ay == infinity);                                                             \
+        const F extreme = HL_SELECT(F, grows, infinity, zero);                                                                \
+        v = HL_SELECT(F, m, extreme, v);                                                                                      \
+        m = (x < zero) & ~whole & (ax < infinity) & (ay < infinity);                                                          \
+        v = HL_SELECT(F, m, bad, v);                                                                                          \
+        v = (F)((I)v ^ ((I)x & odd & HL_SIGN_##T));                                                                           \
+        m = ~(x == x) | ~(y == y);                                                                                            \
+        v = HL_SELECT(F, m, bad, v);                                                                                          \
+        m = (x == one) | (y == zero) | ((ax == one) & (ay == infinity));                                                      \
+        return HL_SELECT(F, m, one, v);                                                                                       \
+    }
+#define HL_POW_IS_SPECIAL(F, I, T, x, y)                                                                           \
+    (((I)(x) < HL_SMALLEST_BITS_##T) | ((I)(x) >= HL_INFINITY_BITS_##T) | ~(HL_ABS(F, I, T, y) < HL_INFINITY_##T))
+
+/* Of floats: exp2(y log2 |x|) in double. D, L and V: vectors of as many double, int64_t and uint64_t. */
+#define HL_MATH_POW_32(NAME, F, I, D, L, V)                                                                    \
+    HL_POW_SPECIALS(NAME##_specials, F, I, 32)                                                                 \
+    HL_MATH_FUNCTION F NAME(F x, F y) {                                                                        \
+        const D base = __builtin_convertvector(HL_ABS(F, I, 32, x), D), power = __builtin_convertvector(y, D); \
+        HL_LOG_PARTS(D, L, V, 64, base)                                                                        \
+        D t = power * (s * (2.0 + z * HL_POLY_LOG_64(z)) * HL_LOG2E_64 + k);                                   \
+        const D low = HL_SAME(D, -200.0), high = HL_SAME(D, 200.0);                                            \
+        L b = t < low;                                                                                         \
+        t = HL_SELECT(D, b, low, t);                                                                           \
+        b = t > high;                                                                                          \
+        t = HL_SELECT(D, b, high, t);                                                                          \
+        const D shifted = t + HL_ROUND_64, r = (t - (shifted - HL_ROUND_64)) * 0x1.62e42fefa39efp-1;           \
+        const D e = r * r * HL_POLY_EXP_64(r) + r + 1.0;                                                       \
+        F v = __builtin_convertvector((D)((L)e + ((L)shifted << HL_MANTISSA_64)), F);                          \
+        const I special = HL_POW_IS_SPECIAL(F, I, 32, x, y);                                                   \
+        if (HL_ANY(special)) return NAME##_specials(x, y, v);                                                  \
+        return v;                                                                                              \
+    }
+
+/* Of doubles: log2 and the product as sums of two numbers, of which the first has few enough bits to multiply without rounding. */
+#define HL_HIGH_BITS(F, I, x) ((F)((I)(x) & -4294967296ll))
+#define HL_MATH_POW_64(NAME, F, I, U, T)                                                                                                  \
+    HL_POW_SPECIALS(NAME##_specials, F, I, T)                                                                                             \
+    HL_MATH_FUNCTION F NAME##_positive(F x, F y, F scale) {                                                                               \
+        HL_LOG_PARTS(F, I, U, T, x)                                                                                                       \
+        const F two = f + 2.0, two_high = HL_HIGH_BITS(F, I, two), two_low = f - (two_high - 2.0), inverse = 1.0 / two;                   \
+        const F s_high = HL_HIGH_BITS(F, I, s), s_low = inverse * ((f - s_high * two_high) - s_high * two_low);                           \
+        const F square = s_high * s_high, r = z * z * HL_POLY_POW(z) + s_low * (s_high + s); /* log = 2/3 s (3 + s^2 + r) */              \
+        const F sum = square + 3.0 + r, sum_high = HL_HIGH_BITS(F, I, sum), sum_low = r - ((sum_high - 3.0) - square);                    \
+        const F u = s_high * sum_high, v = s_low * sum_high + sum_low * s;                                                                \
+        const F log_high = HL_HIGH_BITS(F, I, u + v), log_low = v - (log_high - u), e = k - scale;                                        \
+        const F product = 0x1.ec709ep-1 * log_high, rest = -0x1.e2fe0145b01f5p-28 * log_high + log_low * 0x1.ec709dc3a03fdp-1;            \
+        const F log2_high = HL_HIGH_BITS(F, I, (product + rest) + e), log2_low = rest - ((log2_high - e) - product);                      \
+        const F y_high = HL_HIGH_BITS(F, I, y);                                                                                           \
+        F low = (y - y_high) * log2_high + y * log2_low, high = y_high * log2_high;                                                       \
+        const F zero = {}, least = HL_SAME(F, -1100.0), most = HL_SAME(F, 1100.0), whole = high + low;                                    \
+        const I under = whole < least, over = whole > most;                                                                               \
+        low = HL_SELECT(F, under, zero, low);                                                                                             \
+        low = HL_SELECT(F, over, zero, low);                                                                                              \
+        high = HL_SELECT(F, under, least, high);                                                                                          \
+        high = HL_SELECT(F, over, most, high);                                                                                            \
+        const F shifted = (high + low) + HL_ROUND_64, left = high - (shifted - HL_ROUND_64), t = HL_HIGH_BITS(F, I, left + low);          \
+        const F a = t * 0x1.62e43p-1, b = (low - (t - left)) * 0x1.62e42fefa39efp-1 + t * -0x1.05c610ca86c39p-29;                         \
+        const F c = a + b, d = b - (c - a), p = c * c * HL_POLY_EXP_64(c) + c;                                                            \
+        const I n = (I)shifted - HL_ROUND_BITS_64, n_half = (I)((U)(n + 4096) >> 1) - 2048;                                               \
+        return (p + (d + d * p) + 1.0) * (F)((n_half + HL_BIAS_64) << HL_MANTISSA_64) * (F)((n - n_half + HL_BIAS_64) << HL_MANTISSA_64); \
+    }                                                                                                                                     \
+    HL_MATH_RARELY F NAME##_any(F x, F y) {                                                                                               \
+        const F ax = HL_ABS(F, I, T, x), zero = {}, raised = ax * 0x1p+54, by = HL_SAME(F, 54.0);                                         \
+        const I tiny = (I)ax < HL_SMALLEST_BITS_64;                                                                                       \
+        const F base = HL_SELECT(F, tiny, raised, ax), scale = HL_SELECT(F, tiny, by, zero);                                              \
+        return NAME##_specials(x, y, NAME##_positive(base, y, scale));                                                                    \
+    }                                                                                                                                     \
+    HL_MATH_FUNCTION F NAME(F x, F y) {                                                                                                   \
+        const I special = HL_POW_IS_SPECIAL(F, I, T, x, y);                                                                               \
+        if (HL_ANY(special)) return NAME##_any(x, y);                                                                                     \
+        return NAME##_positive(x, y, (F){});                                                                                              \
+    }
+
+#endif /* HL_MATH_POW_H */
