@@ -201,3 +201,8 @@ HL_OVERRIDABLE int halide_error_split_factor_not_positive(void *user_context, co
                     func_name, orig, outer, inner, factor_str, factor, factor_str);
     return halide_error_code_split_factor_not_positive;
 }
+
+HL_OVERRIDABLE int halide_error_buffers_overlap(void *user_context, const char *first, const char *second, const char *reason) {
+    hl_error_format(user_context, "%s and %s share memory: %s", first, second, reason);
+    return halide_error_code_buffers_overlap;
+}

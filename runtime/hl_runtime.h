@@ -171,7 +171,8 @@ enum halide_error_code_t {
     halide_error_code_bad_dimensions = -43,
     halide_error_code_device_dirty_with_no_device_support = -44,
     halide_error_code_storage_bound_too_small = -45,
-    halide_error_code_split_factor_not_positive = -46
+    halide_error_code_split_factor_not_positive = -46,
+    halide_error_code_buffers_overlap = -47
 };
 
 /* ---- Hooks: each setter gives the previous function; null restores the default. ---- */
@@ -315,6 +316,7 @@ int halide_error_storage_bound_too_small(void *user_context, const char *func_na
                                          int required_size);
 int halide_error_split_factor_not_positive(void *user_context, const char *func_name, const char *orig, const char *outer,
                                            const char *inner, const char *factor_str, int factor);
+int halide_error_buffers_overlap(void *user_context, const char *first, const char *second, const char *reason);
 
 #endif /* HALIDE_HALIDERUNTIME_H */
 
@@ -377,6 +379,10 @@ static inline int32_t _halide_buffer_get_type_lanes(const void *buffer) {
 static inline HL_BOOL _halide_buffer_null(const void *buffer) {
     return buffer == HL_NULL;
 }
+
+/* Whether two buffers have bytes of memory in common. `same_is_fine`: not so if each element of both lies where the other's of the same
+ * coordinates does. Exact for buffers of the same strides whose dimensions nest (views of one array), else by first and last address. */
+HL_BOOL _halide_buffer_overlap(const void *first, const void *second, HL_BOOL same_is_fine);
 
 static inline HL_BOOL _halide_buffer_is_bounds_query(const void *buffer) {
     const struct halide_buffer_t *b = (const struct halide_buffer_t *)buffer;

@@ -8,7 +8,7 @@ After:
     let im.min.0.proposed, ... = the same with the user's constraints applied
     if (im is a query) set the type and shape of im to what is proposed
     if (no buffer is a query)
-        assert the required region is inside the buffer, extents are not negative, constraints hold, there is data
+        assert the required region is inside the buffer, extents are not negative, constraints hold, there is data, outputs overlap nothing
         the pipeline, with constrained fields replaced by their constants
 
 A query is a buffer without data: the caller learns the shapes needed and nothing runs. Sizes are not limited: indices of
@@ -32,6 +32,8 @@ from ..ir.printer import to_text
 from ..ir.traverse import substitute
 from ..ir.types import INT32, UInt
 from .buffers import HANDLE, buffer_handle, constraint, error, field, is_bounds_query, runtime_call
+from .environment import Environment
+from .in_place import overlap_checks
 from .uniquify import uniquify
 
 _FIELDS = ("min", "extent", "stride")
@@ -198,7 +200,7 @@ def _data_checks(buf: _Buffer) -> Iterable[n.Stmt]:
         yield n.Assert(there if buf.box.used is None else n.Or(n.Not(buf.box.used), there), error("host_is_null", buf.label))
 
 
-def add_image_checks(stmt: n.Stmt, outputs: Sequence[Function], args: Sequence[LoweredArgument],
+def add_image_checks(stmt: n.Stmt, env: Environment, outputs: Sequence[Function], args: Sequence[LoweredArgument],
                      values: Mapping[tuple[str, int], Interval]) -> n.Stmt:
     """`stmt` behind the checks of every buffer among `args`. `values` are the ranges of Funcs' values, which limit indices."""
     buffers = _collect(stmt, outputs, args, values)
@@ -211,7 +213,8 @@ def add_image_checks(stmt: n.Stmt, outputs: Sequence[Function], args: Sequence[L
         promised = buf.promised(what, d)
         if promised is not None and (b.as_int(promised) is not None or type(promised) is n.Variable):
             known[f"{buf.arg.name}.{what}.{d}"] = promised
-    checked = [*_each(_region_checks, buffers), *_each(_constraint_checks, buffers), *_each(_data_checks, buffers), substitute(known, stmt)]
+    checked = [*_each(_region_checks, buffers), *_each(_constraint_checks, buffers), *_each(_data_checks, buffers),
+               *overlap_checks(env, outputs, args), substitute(known, stmt)]
     no_query = b.all_of(n.Not(buf.query) for buf in buffers)
     body = b.block([*_each(_proposal_checks, buffers), *map(_answer, buffers), n.IfThenElse(no_query, b.block(checked))])
     # What is promised counts for the region too: a query is answered for the shape the buffer will have, not for the one it happens to have.

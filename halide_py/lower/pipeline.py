@@ -90,7 +90,7 @@ PASSES: tuple[Pass, ...] = (
     # Region symbols must be defined before anything can ask how much of an image is touched.
     Pass("bounds_inference", lambda s, c: bounds_inference.bounds_inference(s, c.nests, c.output_names, c.values)),
     # Sees the regions before sliding shrinks them: what the whole pipeline reads does not depend on sliding.
-    Pass("image_checks", lambda s, c: image_checks.add_image_checks(s, c.outputs, c.args, c.values)),
+    Pass("image_checks", lambda s, c: image_checks.add_image_checks(s, c.env, c.outputs, c.args, c.values)),
     # Needs regions as lets around each production.
     Pass("sliding_window", lambda s, c: sliding_window.sliding_window(s, c.env)),
     # After sliding: boxes follow from what is really computed.

@@ -11,6 +11,8 @@ import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from ..errors import InternalError, PipelineError
 from ..ir.intrinsics import ExternFunction
 from ..ir.types import Type, TypeCode
@@ -49,6 +51,7 @@ ERRORS: dict[str, tuple[str, int]] = {
     "split_factor_not_positive": (
         ("In schedule for func {0}, the factor used to split the variable {1} into {2} and {3} is {4}. This evaluated to {5}, "
         "which is not strictly positive. Consider using max({4}, 1) instead."), -46),
+    "buffers_overlap": ("{0} and {1} share memory: {2}", -47),
 }
 
 
@@ -100,6 +103,7 @@ BUFFER_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "set_type": _set_type,
     "set_shape": _set_shape,
     "null": lambda b: int(b is None),
+    "overlap": lambda a, b, same_is_fine: int(np.shares_memory(a.array, b.array) and not (same_is_fine and a.array is b.array)),
 }
 
 

@@ -1,0 +1,107 @@
+"""Outputs that share memory with inputs: which reads are harmless, and the checks of the rest.
+
+Before: nothing. After: for each input and output buffer an assert that they do not overlap in memory; where the pipeline reads an element of
+the input only to compute the same element of the output, once, they may be one and the same memory. Any two outputs are apart.
+
+Harmless are reads in the pure definition of an output of one value at its own coordinates, and reads of Funcs computed at root before it.
+ShiftInwards computes elements again unless the extent is a multiple of the factor, which is asked at run time; any deeper split is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..ir import build as b
+from ..ir import nodes as n
+from ..ir.function import Function, Split, SplitKind, TailStrategy
+from ..ir.module import ArgumentKind, LoweredArgument
+from ..ir.traverse import nodes_of
+from ..ir.types import BOOL
+from .buffers import buffer_handle, error, field, runtime_call
+from .environment import Environment, definition_roots
+from .loop_nest import resolve_tails
+
+_REREAD = "the pipeline reads the input where the output, or some of it, is written already, or computes elements twice"
+_ELEMENTWISE = ("an element may only be overwritten by the one computed from it, once: give the same region of memory with the same strides, and extents that are "
+                "multiples of the split factors, or use TailStrategy.GuardWithIf")
+
+
+@dataclass(frozen=True)
+class _Reads:
+    """What of a pipeline matters to sharing: who reads each image, in the order of realization."""
+
+    order: Mapping[str, int]
+    readers: Mapping[str, Sequence[tuple[Function, int, n.Call]]]
+
+
+def _reads(env: Environment) -> _Reads:
+    readers: dict[str, list[tuple[Function, int, n.Call]]] = {}
+    for f in env.values():
+        for k, d in enumerate(f.stages()):
+            for c in nodes_of(definition_roots(d), n.Call):
+                if c.call_type is n.CallType.Image:
+                    readers.setdefault(c.name, []).append((f, k, c))
+    return _Reads({name: i for i, name in enumerate(env)}, readers)
+
+
+def _harmless(reads: _Reads, image: str, output: Function) -> bool:
+    """Whether overwriting elements of the image by those of the output, one by one, changes nothing that is read later."""
+    for f, stage, call in reads.readers.get(image, ()):
+        if f is output:
+            if stage or len(f.types) > 1 or [getattr(a, "name", None) for a in call.args] != list(f.args):
+                return False
+        elif not (f.schedule.compute_level.is_root() and reads.order[f.name] < reads.order[output.name]):
+            return False
+    return True
+
+
+def _computed_once(f: Function, output: LoweredArgument) -> n.Expr | None:
+    """The condition under which no element is computed twice; None if that is not known."""
+    assert f.pure is not None
+    splits, whole = f.pure.schedule.splits, set(f.args)  # variables not split yet: an outer part may have the name of the whole
+    conditions: list[n.Expr] = []
+    for s, tail in zip(splits, resolve_tails(splits, True)):
+        is_whole = s.old in whole
+        whole -= {s.old, s.outer, s.inner}
+        if s.kind is not SplitKind.Split or tail in (TailStrategy.GuardWithIf, TailStrategy.Predicate, TailStrategy.RoundUp):
+            continue
+        condition = _divides(s, f, output) if is_whole else None
+        if condition is None:
+            return None
+        conditions.append(condition)
+    return b.all_of(conditions)
+
+
+def _divides(s: Split, f: Function, output: LoweredArgument) -> n.Expr | None:
+    factor = b.as_int(s.factor) if isinstance(s.factor, n.Expr) else None
+    if factor is None:
+        return None
+    extent = field(output.name, "extent", f.args.index(s.old), output.param)
+    return n.EQ(n.Mod(extent, b.i32(factor)), b.i32(0))
+
+
+def overlap_checks(env: Environment, outputs: Sequence[Function], args: Sequence[LoweredArgument]) -> Iterable[n.Stmt]:
+    """The asserts, for buffers whose shapes are known to be right."""
+    owner = {f.buffer_name(i): env[f.name] for f in outputs for i in range(len(f.types))}
+    buffers = [a for a in args if a.is_buffer()]
+    reads = _reads(env)
+    for k, out in enumerate(buffers):
+        if out.kind is not ArgumentKind.OutputBuffer or out.name not in owner:
+            continue
+        f = owner[out.name]
+        for i, other in enumerate(buffers):
+            if other.kind is ArgumentKind.OutputBuffer and i >= k:
+                continue
+            once = None
+            if other.kind is not ArgumentKind.OutputBuffer:
+                if other.name not in reads.readers:
+                    continue  # only its shape is asked
+                once = _computed_once(f, out) if _harmless(reads, other.name, f) else None
+            handles = buffer_handle(other.name, other.param), buffer_handle(out.name, out.param)
+            same_is_fine = b.const(BOOL, 0) if once is None else once
+            overlap = runtime_call(BOOL, "_halide_buffer_overlap", *handles, same_is_fine)
+            kind = "Output" if other.kind is ArgumentKind.OutputBuffer else "Input"
+            reason = "two outputs are apart" if kind == "Output" else _REREAD if once is None else _ELEMENTWISE
+            yield n.Assert(n.Not(overlap), error("buffers_overlap", b.string(f"{kind} buffer {other.name}"), b.string(f"Output buffer {out.name}"),
+                                                 b.string(reason)))
