@@ -9,12 +9,13 @@ PY = $(VENV)/bin/python
 # Compiled pipelines are shared by all workers and kept between runs.
 export HL_CACHE_DIR ?= $(CURDIR)/.cache/pipelines
 
-.PHONY: help demo test test-all lint types layers bench clean
+.PHONY: help demo test test-all lint types layers fuzz bench clean
 
 help:
 	@echo "make demo      photographs: sharpen, fit a tone curve, call a library made ahead of time (PHOTO=file for your own)"
 	@echo "make test      lint, types, layers and the test suite"
 	@echo "make test-all  the same with the slow tests"
+	@echo "make fuzz      random programs against the interpreter (FUZZ_MINUTES=10, FUZZ_SEED=n)"
 	@echo "make bench     speed against NumPy, SciPy and Halide, as a table"
 	@echo "make clean     remove the environment, caches and built files"
 
@@ -44,6 +45,10 @@ test: lint types layers
 
 test-all: lint types layers
 	HL_TEST_ALL=1 $(PY) -m pytest -n $(JOBS) -q
+
+# FUZZ_MINUTES=n how long, FUZZ_SEED=n from where
+fuzz: $(VENV)/installed
+	HL_CACHE=0 $(PY) tests/fuzz/soak.py
 
 bench: $(VENV)/installed
 	$(PY) benchmarks/against_halide.py

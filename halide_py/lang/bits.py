@@ -73,7 +73,7 @@ def concat_bits(exprs: Sequence[Any]) -> Expr:
 def _wide(name: str, e: n.Expr) -> Type:
     if e.type.bits() > 32:
         raise user_error(f"{name} of {to_text(e)} of type {e.type}: there is no type of twice its width")
-    return e.type.with_bits(e.type.bits() * 2)
+    return e.type.with_bits(8 if e.type.is_bool() else e.type.bits() * 2)
 
 
 def widening_add(x: Any, y: Any) -> Expr:
@@ -135,6 +135,8 @@ rounding_shift_right = _shift("rounding_shift_right", False, "x shifted right by
 def _same(name: str, doc: str) -> Callable[[Any, Any], Expr]:
     def call(x: Any, y: Any) -> Expr:
         a, c = match_types(to_node(x), to_node(y))
+        if "halving" in name:
+            _integer(name, a)
         return Expr.of(intrinsic(name, a.type, a, c))
 
     call.__name__, call.__doc__ = name, doc

@@ -17,7 +17,7 @@ from .promotion import FLOAT32, convert, match_types
 
 def _as_float(x: Any) -> n.Expr:
     """An argument as a float the C library knows: ints and brain floats as float32."""
-    e = to_node(x)
+    e = x if isinstance(x, n.Expr) else to_node(x)
     if e.type.is_handle():
         raise user_error(f"A math function of {to_text(e)}, which is a handle; it takes numbers")
     return e if e.type.is_float() and not e.type.is_bfloat() else convert(FLOAT32.with_lanes(e.type.lanes()), e)
@@ -53,7 +53,9 @@ trunc = _one("trunc", "x without its fraction, as a float.")
 
 
 def _pair(name: str, x: Any, y: Any) -> Expr:
-    return Expr.of(math_call(name, *match_types(_as_float(x), _as_float(y))))
+    """Of two arguments of one type, which an integer takes from a float."""
+    a, c = match_types(to_node(x), to_node(y))
+    return Expr.of(math_call(name, _as_float(a), _as_float(c)))
 
 
 def atan2(y: Any, x: Any) -> Expr:

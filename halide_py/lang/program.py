@@ -16,7 +16,6 @@ from ..ir.module import LoweredArgument
 from ..ir.parameter import Parameter
 from ..ir.target import Target
 from .buffer import Buffer
-from .schedule_warnings import warn_about_schedules
 from .storage import Shape
 
 _MOST_QUERIES = 16
@@ -27,7 +26,6 @@ class Program:
 
     def __init__(self, outputs: Sequence[Function], args: Sequence[LoweredArgument], name: str, target: Target,
                  requirements: Sequence[Requirement]) -> None:
-        warn_about_schedules(outputs)
         self.compiled: driver.compile.CompiledPipeline = driver.compile.compile_pipeline(outputs, args, name, target, requirements)
         self.edits = -1  # number of edits when this was last known to be up to date
         inputs: list[tuple[int, Parameter]] = [(i, a.param) for i, a in enumerate(args) if a.param is not None]

@@ -160,7 +160,7 @@ def test_hiding_definition_warns() -> None:
     out = io.StringIO()
     with redirect_stdout(out):
         f[x] = 2
-    assert out.getvalue().startswith('Warning: In update definition 0 of Func "hidden":\nUpdate definition completely hides earlier '
+    assert out.getvalue().startswith(f'Warning: In update definition 0 of Func "{f.name()}":\nUpdate definition completely hides earlier '
                                      'definitions')
     assert values(f, 1) == [2]
 

@@ -114,3 +114,15 @@ def test_each_random_call_is_its_own_stream() -> None:
     (first,), (second,) = f.values(), g.values()
     assert len(first.as_node().args) == 4 and len(second.as_node().args) == 3  # type: ignore[attr-defined]
     assert all(e.type == hl.UInt(32) for e in first.as_node().args)  # type: ignore[attr-defined]
+
+
+def test_types_of_mixed_operands() -> None:
+    half, flag = hl.cast(hl.Float(16), x), hl.cast(hl.Bool(), x)
+    assert hl.atan2(half, u8).type() == hl.hypot(u8, half).type() == hl.Float(16)
+    assert hl.widening_add(flag, flag).type() == hl.UInt(8) and hl.widening_sub(flag, flag).type() == hl.Int(8)
+    assert hl.concat_bits([hl.i16(x), hl.i16(y)]).type() == hl.Int(32)
+    for refused in (hl.halving_add, hl.halving_sub, hl.rounding_halving_add):
+        with pytest.raises(hl.HalideError, match="must be an integer"):
+            refused(half, half)
+    with pytest.raises(hl.HalideError, match="must be an integer"):
+        hl.concat_bits([half, half])

@@ -43,5 +43,10 @@ def test_forgotten_updates() -> None:
     f.update(1).vectorize(x, 4)
     (line,) = said(f)
     assert line.startswith("Warning: Update definition 0 of function sw_u has not been scheduled, even though some other definitions have been.")
+    out = io.StringIO()
+    with redirect_stdout(out):
+        f.realize([4])
+        f.realize([5])
+    assert out.getvalue().count("Warning") == 1  # once a compilation
     f.update(0).unscheduled()
     assert said(f) == []

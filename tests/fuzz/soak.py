@@ -1,0 +1,80 @@
+"""`make fuzz`: random expressions and random scheduled pipelines until FUZZ_MINUTES (10) are over, from FUZZ_SEED (the time).
+
+Stops at the first wrong result with the seed and a minimal script. Set HL_CC to a compiler with sanitizers, as in
+`HL_CC="gcc -fsanitize=undefined"`, to have them watch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import hypothesis
+from hypothesis import HealthCheck, given, settings
+from tqdm import tqdm
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "oracle")]
+
+import expressions  # noqa: E402
+from harness import run_compiled  # noqa: E402
+from pipelines import Script, pipelines  # noqa: E402
+from test_fuzz import check  # noqa: E402
+
+
+def try_expressions(seed: int) -> str:
+    """A failure and its minimal script; empty if all is well."""
+    script = expressions.draw(seed, depth=5)
+    try:
+        wrong = expressions.failure(script)
+    except Exception as error:  # noqa: BLE001 (whatever it is, the script must be shown)
+        return "".join(traceback.format_exception(error)) + script.text()
+    return f"{wrong}\n\n{expressions.minimal(script).text()}" if wrong else ""
+
+
+def try_pipelines(seed: int) -> str:
+    """The same for a few random pipelines under random schedules; Hypothesis makes the script minimal."""
+
+    @hypothesis.seed(seed)
+    @settings(max_examples=10, deadline=None, database=None, suppress_health_check=list(HealthCheck), print_blob=False)
+    @given(pipelines())
+    def run(script: Script) -> None:
+        check(script, run_compiled)
+
+    try:
+        run()
+    except Exception as error:  # noqa: BLE001 (whatever it is, the script must be shown)
+        return "".join(traceback.format_exception(error)) + "\n".join(getattr(error, "__notes__", []))
+    return ""
+
+
+def main() -> int:
+    """Run; 1 if something is wrong."""
+    minutes, seed = float(os.environ.get("FUZZ_MINUTES", "10")), int(os.environ.get("FUZZ_SEED", time.time()))
+    kinds: list[Callable[[int], str]] = [try_expressions, try_pipelines]
+    end, start, tried = time.monotonic() + 60 * minutes, time.monotonic(), 0
+    warnings.simplefilter("ignore")
+    print(f"first seed {seed}, {minutes:g} minutes")
+    with tqdm(total=round(60 * minutes), unit="s", bar_format="{l_bar}{bar}| {n:.0f}/{total} s {postfix}") as bar:
+        while time.monotonic() < end:
+            with contextlib.redirect_stdout(io.StringIO()):  # warnings
+                wrong = kinds[tried % len(kinds)](seed)
+            if wrong:
+                print(f"\nseed {seed}, {kinds[tried % len(kinds)].__name__}: {wrong}")
+                return 1
+            seed, tried = seed + 1, tried + 1
+            bar.n = min(time.monotonic() - start, bar.total)
+            bar.set_postfix_str(f"{tried} scripts")
+    print(f"{tried} scripts, nothing found")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
