@@ -8,12 +8,13 @@ limits the variables in it and the linear form it speaks of. Conditions of Selec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from . import nodes as n
 from .build import as_int, const, is_true
 from .conditions import conjuncts, limit
+from .interning import symbol_bit, symbol_bits
 from .interval import Bounds, FuncValues, Interval
 from .simplify import simplify
 from .simplify.calls import reads_memory
@@ -52,23 +53,26 @@ def merge_boxes(*boxes: Box) -> Box:
     return Box([Interval.hull(dims) for dims in zip(*(box.intervals for box in boxes))], used)
 
 
-def boxes_required(node: n.Node, scope: Mapping[str, Interval], func_values: FuncValues = {}) -> dict[str, Box]:  # noqa: B006 (never written)
-    """What `node` reads of each Func and image, while variables range over `scope`."""
-    return _boxes(node, scope, func_values, reads=True, writes=False)
+_Names = Collection[str] | None
 
 
-def boxes_provided(node: n.Node, scope: Mapping[str, Interval], func_values: FuncValues = {}) -> dict[str, Box]:  # noqa: B006 (never written)
-    """What `node` writes of each Func."""
-    return _boxes(node, scope, func_values, reads=False, writes=True)
+def boxes_required(node: n.Node, scope: Mapping[str, Interval], func_values: FuncValues = {}, names: _Names = None) -> dict[str, Box]:  # noqa: B006 (never written)
+    """What `node` reads of each Func and image (or of those named, which costs less), while variables range over `scope`."""
+    return _boxes(node, scope, func_values, names, reads=True, writes=False)
 
 
-def boxes_touched(node: n.Node, scope: Mapping[str, Interval], func_values: FuncValues = {}) -> dict[str, Box]:  # noqa: B006 (never written)
-    """What `node` reads or writes of each Func and image."""
-    return _boxes(node, scope, func_values, reads=True, writes=True)
+def boxes_provided(node: n.Node, scope: Mapping[str, Interval], func_values: FuncValues = {}, names: _Names = None) -> dict[str, Box]:  # noqa: B006 (never written)
+    """What `node` writes of each Func (or of those named)."""
+    return _boxes(node, scope, func_values, names, reads=False, writes=True)
 
 
-def _boxes(node: n.Node, scope: Mapping[str, Interval], func_values: FuncValues, reads: bool, writes: bool) -> dict[str, Box]:
-    walk = _Walk(scope, func_values, reads, writes)
+def boxes_touched(node: n.Node, scope: Mapping[str, Interval], func_values: FuncValues = {}, names: _Names = None) -> dict[str, Box]:  # noqa: B006 (never written)
+    """What `node` reads or writes of each Func and image (or of those named)."""
+    return _boxes(node, scope, func_values, names, reads=True, writes=True)
+
+
+def _boxes(node: n.Node, scope: Mapping[str, Interval], func_values: FuncValues, names: _Names, reads: bool, writes: bool) -> dict[str, Box]:
+    walk = _Walk(scope, func_values, names, reads, writes)
     with deep_recursion():
         if isinstance(node, n.Expr):
             walk.expr(node)
@@ -115,11 +119,14 @@ _TOUCHING = n.Call.bit | n.Provide.bit
 
 
 class _Walk:
-    def __init__(self, scope: Mapping[str, Interval], func_values: FuncValues, reads: bool, writes: bool) -> None:
+    def __init__(self, scope: Mapping[str, Interval], func_values: FuncValues, names: _Names, reads: bool, writes: bool) -> None:
         self.bounds = Bounds(scope, func_values)
+        self.names = names
+        self.symbols = -1 if names is None else symbol_bits(names)  # what mentions none of them is passed by
         self.func_values = func_values
         self.reads, self.writes = reads, writes
         self.lets: dict[str, n.Expr] = {}  # integer lets that vary, as expressions of loop variables: ends of one loop stay correlated
+        self.let_symbols = 0
         self.seen: set[n.Expr] = set()
         self.found: dict[str, list[_Dimension]] = {}
         self.used: dict[str, list[n.Expr] | None] = {}
@@ -139,6 +146,8 @@ class _Walk:
 
     def touch(self, name: str, args: Iterable[n.Expr]) -> None:
         """Include a point of a Func or image."""
+        if self.names is not None and name not in self.names:
+            return
         intervals = [self.bounds.of(self.expand(a)) for a in args]
         dims = self.found.get(name)
         if dims is None:
@@ -160,7 +169,7 @@ class _Walk:
 
     def expr(self, e: n.Expr) -> None:
         """Visit the calls in `e`."""
-        if not e.mask & n.Call.bit or not self.reads or e in self.seen:
+        if not e.mask & n.Call.bit or not e.symbols & self.symbols or not self.reads or e in self.seen:
             return
         self.seen.add(e)
         if type(e) is n.Let:
@@ -201,11 +210,12 @@ class _Walk:
         self.lets.pop(name, None)
         self.bind(name, interval)
         if value.type.overflow_is_undefined() and value.type.is_scalar() and interval.min is not interval.max and not reads_memory(value):
+            self.let_symbols |= symbol_bit(name)
             self.lets[name] = value  # as it is: simplified alone it would no longer cancel against the other end
 
     def expand(self, e: n.Expr) -> n.Expr:
         """`e` with the lets that vary written out: x - x.min is exact where the interval of x minus that of x.min is not."""
-        return substitute(self.lets, e)
+        return substitute(self.lets, e) if e.symbols & self.let_symbols else e
 
     def bind(self, name: str, interval: Interval) -> None:
         """Enter the scope of a name."""
@@ -214,11 +224,11 @@ class _Walk:
 
     def stmt(self, s: n.Stmt) -> None:
         """Visit everything in `s`."""
-        while type(s) is n.LetStmt:
+        while type(s) is n.LetStmt and s.symbols & self.symbols:
             self.expr(s.value)
             self.let(s.name, s.value)
             s = s.body
-        if not s.mask & _TOUCHING:
+        if not s.mask & _TOUCHING or not s.symbols & self.symbols:
             return
         if type(s) is n.For:
             self.expr(s.min)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -41,6 +41,14 @@ def symbol_bit(name: str) -> int:
     if bit is None:
         bit = _SYMBOL_BITS[name] = 1 << zlib.crc32(name.encode()) % 251  # not hash(): two runs must make the same code
     return bit
+
+
+def symbol_bits(names: Iterable[str]) -> int:
+    """The bits of several names."""
+    bits = 0
+    for name in names:
+        bits |= symbol_bit(name)
+    return bits
 
 
 class Node:

@@ -16,6 +16,7 @@ from .interning import Stmt as Stmt
 from .interning import node
 from .interning import sweep as sweep
 from .interning import symbol_bit as symbol_bit
+from .interning import symbol_bits as symbol_bits
 from .types import Type
 
 if TYPE_CHECKING:

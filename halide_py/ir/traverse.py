@@ -53,8 +53,8 @@ def rewrite(root: N, handlers: Mapping[type[n.Node], Handler], symbols: int = -1
         del rec  # noqa: F821  # a closure that refers to itself, while the collector is off
 
 
-def nodes_of(roots: n.Node | Iterable[n.Node], kinds: type[n.Node] | tuple[type[n.Node], ...]) -> Iterator[Any]:
-    """Every distinct node of the given kinds under the roots, parents before children, in program order."""
+def nodes_of(roots: n.Node | Iterable[n.Node], kinds: type[n.Node] | tuple[type[n.Node], ...], symbols: int = -1) -> Iterator[Any]:
+    """Every distinct node of the given kinds under the roots, parents before children, in program order. `symbols` as in `rewrite`."""
     kinds = kinds if isinstance(kinds, tuple) else (kinds,)
     want = 0
     for kind in kinds:
@@ -63,7 +63,7 @@ def nodes_of(roots: n.Node | Iterable[n.Node], kinds: type[n.Node] | tuple[type[
     seen: set[n.Node] = set()
     while stack:
         one = stack.pop()
-        if not one.mask & want or one in seen:
+        if not one.mask & want or one in seen or not one.symbols & symbols and symbols != -1:
             continue
         seen.add(one)
         if isinstance(one, kinds):
@@ -80,12 +80,12 @@ def mentions(root: n.Node, name: str) -> bool:
     seen: set[n.Node] = set()
     while stack:
         one = stack.pop()
-        if not one.symbols & bit or one in seen:
+        if one in seen:
             continue
         if getattr(one, "name", None) == name and isinstance(one, (n.Variable, n.Load, n.Store, n.Provide, n.Call)):
             return True
         seen.add(one)
-        stack.extend(one.children())
+        stack += [k for k in one.children() if k.symbols & bit]
     return False
 
 
@@ -94,9 +94,7 @@ def substitute(values: Mapping[str, n.Expr], root: N) -> N:
     (names are bound once, so this holds after `uniquify`)."""
     if not values:
         return root
-    bits = 0
-    for name in values:
-        bits |= n.symbol_bit(name)
+    bits = n.symbol_bits(values)
 
     def variable(v: n.Variable, rec: Rec) -> n.Expr:
         return values.get(v.name, v)

@@ -35,12 +35,11 @@ class AllocationBounds:
     def __init__(self, env: Environment, values: FuncValues, nests: Nests) -> None:
         self.env, self.values, self.nests = env, values, nests
         self.live: set[str] = set()  # Funcs whose box is looked for in what is being visited
+        self.bits = 0  # their symbols
 
     def leaf(self, s: n.Node, scope: dict[str, Interval] | None = None) -> Boxes:
         """Boxes of a statement or expression without structure of its own."""
-        if not any(s.symbols & n.symbol_bit(name) for name in self.live):
-            return {}
-        return {k: v for k, v in boxes_touched(s, scope or {}, self.values).items() if k in self.live}
+        return boxes_touched(s, scope or {}, self.values, self.live) if s.symbols & self.bits else {}
 
     def eliminate(self, boxes: Boxes, name: str, interval: Interval) -> Boxes:
         """The boxes when variable `name` ranges over `interval`."""
@@ -64,7 +63,7 @@ class AllocationBounds:
 
     def visit(self, s: n.Stmt) -> tuple[n.Stmt, Boxes]:
         """The statement with its Realizes bounded, and what it touches of the Funcs that are live."""
-        if not s.mask & n.Realize.bit and not any(s.symbols & n.symbol_bit(name) for name in self.live):
+        if not s.mask & n.Realize.bit and not s.symbols & self.bits:
             return s, {}
         if isinstance(s, n.Block):
             parts = [self.visit(one) for one in s.stmts]
@@ -115,11 +114,10 @@ class AllocationBounds:
         if box is not None:
             body, boxes = self.visit(s.body)
         else:
-            outer = s.name in self.live
-            self.live.add(s.name)
+            live, bits = self.live, self.bits
+            self.live, self.bits = live | {s.name}, bits | n.symbol_bit(s.name)
             body, boxes = self.visit(s.body)
-            if not outer:
-                self.live.discard(s.name)
+            self.live, self.bits = live, bits
             box = boxes.pop(s.name, None)
         lets: list[tuple[str, n.Expr]] = []
         for d, v in enumerate(f.args):

@@ -16,10 +16,7 @@ Binders = tuple[type[n.Node], ...]
 
 def name_bits(names: Iterable[str]) -> int:
     """The Bloom mask of some names."""
-    bits = 0
-    for name in names:
-        bits |= n.symbol_bit(name)
-    return bits
+    return n.symbol_bits(names)
 
 
 def dependents(root: n.Node, names: Iterable[str], binders: Binders = (n.Let, n.LetStmt, n.For)) -> set[str]:

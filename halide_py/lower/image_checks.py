@@ -86,8 +86,8 @@ class _Buffer:
 
 def _collect(stmt: n.Stmt, outputs: Sequence[Function], args: Sequence[LoweredArgument], values: Mapping[tuple[str, int], Interval]) -> list[_Buffer]:
     # Inner loop levels bind the regions of a stage again, and boxes need each name bound once.
-    boxes = boxes_touched(uniquify(stmt), {}, values)
     owner = {f.buffer_name(i): (f, i) for f in outputs for i in range(len(f.types))}
+    boxes = boxes_touched(uniquify(stmt), {}, values, {a.name for a in args} | {f.name for f in outputs})
     found = []
     for a in args:
         if not a.is_buffer():

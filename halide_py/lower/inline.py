@@ -28,9 +28,7 @@ def substitute_vars(values: Mapping[str, n.Expr], root: N) -> N:
     """Replace Vars and RVars by name; a pipeline parameter that happens to share the name is left alone."""
     if not values:
         return root
-    bits = 0
-    for name in values:
-        bits |= n.symbol_bit(name)
+    bits = n.symbol_bits(values)
 
     def variable(v: n.Variable, rec: Rec) -> n.Expr:
         return v if v.param is not None else values.get(v.name, v)

@@ -8,7 +8,7 @@ at its store level; region bounds are still the free symbols `f.s0.x.min`, `.max
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ..errors import CompileError
@@ -68,28 +68,28 @@ def realize(f: Function, body: n.Stmt) -> n.Stmt:
 
 def uses_of(s: n.Stmt, name: str) -> Iterator[list[n.For]]:
     """For each statement that calls Func `name`: the loops around it, outermost first."""
+    bit = n.symbol_bit(name)
     stack: list[tuple[n.Node, list[n.For]]] = [(s, [])]
     while stack:
         one, loops = stack.pop()
-        if not mentions(one, name):
-            continue
         if isinstance(one, n.For):
             stack.append((one.body, [*loops, one]))
         elif isinstance(one, (n.Provide, n.Evaluate)):
-            yield loops
+            if mentions(one, name):
+                yield loops
         elif isinstance(one, (n.IfThenElse, n.LetStmt)):
             head = one.condition if isinstance(one, n.IfThenElse) else one.value
             if mentions(head, name):
                 yield loops
-            stack.extend((c, loops) for c in one.children()[::-1] if c is not head)
+            stack += [(c, loops) for c in one.children()[::-1] if c is not head and c.symbols & bit]
         else:
-            stack.extend((c, loops) for c in one.children()[::-1])
+            stack += [(c, loops) for c in one.children()[::-1] if c.symbols & bit]
 
 
-def legal_levels(s: n.Stmt, name: str) -> list[n.For]:
-    """The loops that enclose every use of Func `name`, outermost first."""
+def legal_levels(uses: Iterable[list[n.For]]) -> list[n.For]:
+    """The loops that enclose every use, outermost first."""
     common: list[n.For] | None = None
-    for loops in uses_of(s, name):
+    for loops in uses:
         if common is None:
             common = loops
         else:
@@ -132,10 +132,11 @@ def check_levels(f: Function, s: n.Stmt) -> None:
                            f"store_at() or compute_at() ({f.where})")
     if schedule.compute_level.is_inline():
         return
-    names = [loop.name for loop in legal_levels(s, f.name)]
+    uses = list(uses_of(s, f.name))
+    names = [loop.name for loop in legal_levels(uses)]
     places = ["compute_root()", *(f"compute_at{describe(x)}" for x in names if not x.endswith(OUTERMOST))]
     advice = f"Legal locations for the computation of {f.name} are: {', '.join(places)} ({f.where})"
-    for loops in uses_of(s, f.name):
+    for loops in uses:
         compute = _position(f, schedule.compute_level, "compute_at", loops, advice)
         store = compute if schedule.store_level.is_inline() else _position(f, schedule.store_level, "store_at", loops, advice)
         hoist = store if schedule.hoist_level.is_inline() else _position(f, schedule.hoist_level, "hoist_storage", loops, advice)

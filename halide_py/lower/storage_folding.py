@@ -75,7 +75,7 @@ def _starts_afresh(loop: n.For, name: str, values: FuncValues) -> bool:
     """Whether an iteration of a loop produces everything it reads of the Func, so that nothing is carried over from the one before: also in
     the steady state of a window that slides along this loop, where only what is new is produced."""
     body = _in_steady_state(loop)
-    read, written = boxes_required(body, {}, values).get(name), boxes_provided(body, {}, values).get(name)
+    read, written = boxes_required(body, {}, values, {name}).get(name), boxes_provided(body, {}, values, {name}).get(name)
     if read is None or written is None:
         return read is None
     for r, w in zip(read.intervals, written.intervals):
@@ -96,9 +96,10 @@ def _in_steady_state(loop: n.For) -> n.Stmt:
 
 def _vector_dims(s: n.Stmt, f: Function) -> set[int]:
     """The dimensions of `f` in which some access varies along a vectorized loop."""
-    vectorized = {loop.name for loop in nodes_of(s, n.For) if loop.kind is n.ForType.Vectorized}
+    bit = n.symbol_bit(f.name)
+    vectorized = {loop.name for loop in nodes_of(s, n.For, bit) if loop.kind is n.ForType.Vectorized}
     found: set[int] = set()
-    for access in nodes_of(s, (n.Provide, n.Call)) if vectorized else ():
+    for access in nodes_of(s, (n.Provide, n.Call), bit) if vectorized else ():
         if access.name == f.name and not (isinstance(access, n.Call) and access.call_type is not n.CallType.Halide):
             found |= {d for d, a in enumerate(access.args) if any(mentions(a, v) for v in vectorized)}
     return found
@@ -110,7 +111,7 @@ def _asked(f: Function, v: str) -> StorageDim | None:
 
 def _fold_along(loop: n.For, f: Function, d: int, asked: StorageDim | None, extent: n.Expr, values: FuncValues) -> _Fold | None:
     """How dimension `d` folds along one loop, None if it does not."""
-    box = boxes_touched(loop.body, {}, values).get(f.name)
+    box = boxes_touched(loop.body, {}, values, {f.name}).get(f.name)
     low, high = (box.intervals[d].min, box.intervals[d].max) if box is not None else (None, None)
     if low is None or high is None:
         return None

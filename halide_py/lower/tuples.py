@@ -35,9 +35,7 @@ def split_tuples(stmt: n.Stmt, functions: Mapping[str, Function]) -> n.Stmt:
     if not tuples:
         return stmt
     count = itertools.count()
-    bits = 0
-    for name in tuples:
-        bits |= n.symbol_bit(name)
+    bits = n.symbol_bits(tuples)
 
     def call(c: n.Call, rec: Rec) -> n.Expr:
         args = tuple(rec(a) for a in c.args)

@@ -37,9 +37,7 @@ def call_wrappers(env: Mapping[str, Function]) -> dict[str, Function]:
 def _redirected(f: Function, instead: Mapping[str, Function]) -> Function:
     if not instead:
         return f
-    bits = 0
-    for name in instead:
-        bits |= n.symbol_bit(name)
+    bits = n.symbol_bits(instead)
 
     def call(c: n.Call, rec: Rec) -> n.Expr:
         args = tuple(map(rec, c.args))
