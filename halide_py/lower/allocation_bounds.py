@@ -12,7 +12,7 @@ from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.boxes import Box, boxes_touched, merge_boxes
-from ..ir.interval import Interval, bounds_of_expr
+from ..ir.interval import Bounds, Interval
 from ..ir.simplify import simplify
 from ..ir.traverse import mentions, nodes_of, substitute
 from .bounds_inference import FuncValues
@@ -27,6 +27,24 @@ def _merge(into: Boxes, more: Boxes) -> Boxes:
     for name, box in more.items():
         into[name] = merge_boxes(into[name], box) if name in into else box
     return into
+
+
+class _Elimination:
+    """The ends of intervals when one variable ranges over an interval."""
+
+    def __init__(self, name: str, interval: Interval) -> None:
+        self.name, self.bounds = name, Bounds({name: interval})
+        self.point = interval.min if interval.min is interval.max else None
+
+    def end(self, e: n.Expr | None, upper: bool) -> n.Expr | None:
+        """The lower or upper end."""
+        if e is None:
+            return None
+        if self.point is not None:
+            e = substitute({self.name: self.point}, e)
+        elif mentions(e, self.name):
+            e = self.bounds.of(e)[upper]
+        return e and simplify(e)
 
 
 class AllocationBounds:
@@ -44,22 +62,12 @@ class AllocationBounds:
     def eliminate(self, boxes: Boxes, name: str, interval: Interval) -> Boxes:
         """The boxes when variable `name` ranges over `interval`."""
         bit = n.symbol_bit(name)
+        over: _Elimination | None = None
         for key, box in boxes.items():
             if any(e is not None and e.symbols & bit for i in box.intervals for e in (i.min, i.max)):
-                boxes[key] = Box([self._over(i, name, interval) for i in box.intervals])
+                over = over or _Elimination(name, interval)
+                boxes[key] = Box([Interval(over.end(i.min, False), over.end(i.max, True)) for i in box.intervals])
         return boxes
-
-    def _over(self, i: Interval, name: str, interval: Interval) -> Interval:
-        low, high = i.min, i.max
-        if interval.min is interval.max and interval.min is not None:
-            low = low and simplify(substitute({name: interval.min}, low))
-            high = high and simplify(substitute({name: interval.min}, high))
-            return Interval(low, high)
-        if low is not None and mentions(low, name):
-            low = bounds_of_expr(low, {name: interval}).min
-        if high is not None and mentions(high, name):
-            high = bounds_of_expr(high, {name: interval}).max
-        return Interval(low and simplify(low), high and simplify(high))
 
     def visit(self, s: n.Stmt) -> tuple[n.Stmt, Boxes]:
         """The statement with its Realizes bounded, and what it touches of the Funcs that are live."""

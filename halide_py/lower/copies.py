@@ -14,15 +14,10 @@ from ..ir.traverse import N, Rec, nodes_of, rewrite
 Binders = tuple[type[n.Node], ...]
 
 
-def name_bits(names: Iterable[str]) -> int:
-    """The Bloom mask of some names."""
-    return n.symbol_bits(names)
-
-
 def dependents(root: n.Node, names: Iterable[str], binders: Binders = (n.Let, n.LetStmt, n.For)) -> set[str]:
     """`names` and the names bound inside `root` to values that depend on them."""
     found = set(names)
-    bits = name_bits(found)
+    bits = n.symbol_bits(found)
     for binder in nodes_of(root, binders):
         values = (binder.min, binder.extent) if type(binder) is n.For else (binder.value,)
         if any(v.symbols & bits and mentions_any(v, found) for v in values):
@@ -56,4 +51,4 @@ def copy_with(values: Mapping[str, n.Expr], root: N, suffix: str) -> N:
     def loop(one: n.For, rec: Rec) -> n.Stmt:
         return n.For(fresh(one.name), rec(one.min), rec(one.extent), one.kind, one.partition, rec(one.body))
 
-    return rewrite(root, {n.Variable: variable, n.Let: let, n.LetStmt: let_stmt, n.For: loop}, name_bits((*values, *renamed)))
+    return rewrite(root, {n.Variable: variable, n.Let: let, n.LetStmt: let_stmt, n.For: loop}, n.symbol_bits((*values, *renamed)))

@@ -7,6 +7,7 @@ asks for. Source: the tail strategies are those of Halide (src/ApplySplit.cpp, S
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -14,7 +15,7 @@ from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import OUTERMOST, Definition, Function, Split, SplitKind, TailStrategy
-from ..ir.interval import Interval, bounds_of_expr
+from ..ir.interval import Bounds, Interval
 from ..ir.intrinsics import intrinsic
 from ..ir.simplify import simplify
 from ..ir.traverse import free_variables, substitute
@@ -103,35 +104,39 @@ class StageNest:
             lets += [(p + ".loop_min", low), (p + ".loop_max", high), (p + ".loop_extent", b.add(b.sub(high, low), b.i32(1)))]
         return b.let_stmts(lets, body)
 
-    def scope_inside(self, depth: int) -> dict[str, Interval]:
+    def scope_inside(self, depth: int) -> Bounds:
         """The interval of every loop variable and let inside loop number `depth - 1`, those further out being symbols."""
-        scope: dict[str, Interval] = {}
-        for d in range(depth, len(self.loops) + 1):
-            if d > depth:
-                loop = self.loops[d - 1]
-                low = bounds_of_expr(loop.min, scope)
-                high = bounds_of_expr(b.sub(b.add(loop.min, loop.extent), b.i32(1)), scope)
-                scope[loop.name] = Interval(low.min, high.max)
-                for c in self.between(d):
-                    if c.name:
-                        scope[c.name] = self._let_interval(c, scope, depth)
-        return scope
+        inside = Bounds({})
+        for d in range(depth + 1, len(self.loops) + 1):
+            loop = self.loops[d - 1]
+            low = inside.of(loop.min)
+            high = inside.of(b.sub(b.add(loop.min, loop.extent), b.i32(1)))
+            inside.bind(loop.name, Interval(low.min, high.max))
+            for c in self.between(d):
+                if c.name:
+                    inside.bind(c.name, self._let_interval(c, inside, depth))
+        return inside
 
-    def _let_interval(self, c: Container, scope: dict[str, Interval], depth: int) -> Interval:
+    def _let_interval(self, c: Container, inside: Bounds, depth: int) -> Interval:
         """What a let covers. Where a whole fused loop runs, its variables cover their own ranges, which `%` and `/` do not tell."""
         whole = self.fused.get(c.name)
-        if whole is not None and (depth == 0 or whole.loop in scope):
-            return Interval(bounds_of_expr(whole.min, scope).min, bounds_of_expr(whole.max, scope).max)
-        return bounds_of_expr(c.range, scope)
+        if whole is not None and (depth == 0 or whole.loop in inside.scope):
+            return Interval(inside.of(whole.min).min, inside.of(whole.max).max)
+        return inside.of(c.range)
 
     def region(self, depth: int) -> dict[str, Interval]:
         """The interval each variable covers inside loop number `depth - 1` and the containers just inside it."""
-        scope = self.scope_inside(depth)
+        inside = self.scope_inside(depth)
         out: dict[str, Interval] = {}
         for v, value in self.variables.items():
-            interval = bounds_of_expr(value, scope)
+            interval = inside.of(value)
             out[v] = Interval(interval.min and simplify(interval.min), interval.max and simplify(interval.max))
         return out
+
+    @functools.cached_property
+    def whole(self) -> dict[str, Interval]:
+        """The interval each variable covers in all."""
+        return self.region(0)
 
     def asked(self, v: str) -> tuple[n.Expr, n.Expr]:
         """The symbols of the interval of `v` that is asked for."""
@@ -140,7 +145,7 @@ class StageNest:
 
     def covered(self, v: str) -> tuple[n.Expr, n.Expr]:
         """The interval of `v` that the loops really compute, more than what is asked for under RoundUp and ShiftInwards only."""
-        interval = self.region(0)[v]
+        interval = self.whole[v]
         assert interval.min is not None and interval.max is not None
         values: dict[str, n.Expr] = {}
         for u in self.base_variables:

@@ -29,7 +29,6 @@ from ..ir.simplify import simplify
 from ..ir.traverse import Rec, mentions, nodes_of, rewrite, substitute
 from ..ir.types import BOOL, INT32
 from . import lanes as v
-from .copies import name_bits
 from .guards import has_effects, predicate, strip_likely
 
 _REDUCTIONS: dict[type[n.Expr], n.ReduceOp] = {
@@ -104,7 +103,7 @@ class _Widen:
             return n.Store(one.name, rec(one.value), i, rec(one.predicate), one.param)
 
         needed = b.let_stmts(self.scalar_lets, s)
-        body = rewrite(needed, {n.Load: load, n.Store: store}, name_bits(self.private)) if self.private else needed
+        body = rewrite(needed, {n.Load: load, n.Store: store}, n.symbol_bits(self.private)) if self.private else needed
         return n.For(self.loop.name, self.loop.min, b.i32(self.count), n.ForType.Serial, n.Partition.Never, body)
 
     # ---- expressions
