@@ -19,7 +19,7 @@ from .driver.abi import get_num_threads, install_dir, set_num_threads
 from .driver.file_types import OutputFileType, StmtOutputFormat
 from .errors import CompileError, HalideError, HalideWarning, InternalError, PipelineError
 from .ir.function import TailStrategy
-from .ir.module import ArgumentKind
+from .ir.module import ArgumentKind, LinkageType, NameMangling
 from .ir.nodes import MemoryType, Partition
 from .ir.target import (
     Target,
@@ -33,7 +33,7 @@ from .ir.target_words import DeviceAPI, TargetArch, TargetFeature, TargetOS, Tar
 from .ir.types import BFloat, Bool, Float, Handle, Int, Type, TypeCode, UInt
 from .lang import boundary_conditions as BoundaryConditions
 from .lang.argument import Argument, ArgumentEstimates
-from .lang.autoscheduler_params import AutoschedulerParams
+from .lang.autoscheduler_params import AutoschedulerParams, AutoSchedulerResults
 from .lang.bits import (
     concat_bits,
     count_leading_zeros,
@@ -103,7 +103,7 @@ from .lang.float_math import (
 )
 from .lang.func import Func, FuncRef, FuncTupleElementRef, evaluate, evaluate_may_gpu, funcs, lambda_func
 from .lang.loop_level import LoopLevel
-from .lang.module import Module, compile_standalone_runtime, link_modules
+from .lang.module import Module, compile_standalone_runtime, link_modules, load_plugin
 from .lang.ops import (
     abs,
     absd,
@@ -163,14 +163,18 @@ if TYPE_CHECKING:
     from .autodiff.custom import CustomGradient, custom_gradient, stop_gradient, with_gradient
     from .autodiff.derivative import Derivative, propagate_adjoints
     from .autodiff.rules import gradient_rules, register_gradient
+    from .driver.profiler import profiler_report, profiler_reset, profiler_results
     from .generators.command_line import main
     from .generators.context import GeneratorContext, active_generator_context
     from .generators.fields import ArgInfo, ArgInfoDirection, ArgInfoKind, GeneratorParam, InputBuffer, InputScalar, OutputBuffer, OutputScalar
     from .generators.generator import Generator
     from .generators.registry import alias, create_callable_from_generator, generator
+    from .lang.library import load_library
     from .lang.serialization import deserialize_parameters, deserialize_pipeline, serialize_pipeline
 
 __getattr__ = deferred(__name__, {
+    "lang.library": "load_library",
+    "driver.profiler": "profiler_report profiler_reset profiler_results",
     "autodiff.custom": "custom_gradient CustomGradient stop_gradient with_gradient",
     "autodiff.derivative": "Derivative propagate_adjoints",
     "autodiff.rules": "gradient_rules register_gradient",
@@ -183,6 +187,8 @@ __getattr__ = deferred(__name__, {
 })
 
 __all__ = [
+    "AutoSchedulerResults", "LinkageType", "load_library", "load_plugin", "NameMangling", "profiler_report", "profiler_reset",
+    "profiler_results",
     "_", "_0", "_1", "_2", "_3", "_4", "_5", "_6", "_7", "_8", "_9", "abs", "absd", "acos", "acosh", "argmax", "argmin", "Argument",
     "ArgumentEstimates", "ArgumentKind", "asin", "asinh", "atan", "atan2", "atanh", "BFloat", "Bool", "BoundaryConditions", "Buffer",
     "BufferDimension", "Callable", "cast", "ceil", "clamp", "compile_standalone_runtime", "CompileError", "concat_bits", "cos", "cosh",

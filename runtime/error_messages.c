@@ -206,3 +206,8 @@ HL_OVERRIDABLE int halide_error_buffers_overlap(void *user_context, const char *
     hl_error_format(user_context, "%s and %s share memory: %s", first, second, reason);
     return halide_error_code_buffers_overlap;
 }
+
+HL_OVERRIDABLE int hl_error_wrong_cpu(void *user_context, const char *func_name, const char *needs) {
+    hl_error_format(user_context, "%s was compiled for processors with %s, and this one lacks some of them; compile it for an older target", func_name, needs);
+    return hl_error_code_wrong_cpu;
+}

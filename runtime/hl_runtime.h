@@ -272,6 +272,12 @@ void halide_set_trace_file(int fd);
 int halide_get_trace_file(void *user_context);
 int halide_shutdown_trace(void);
 
+/* ---- Profiler: of pipelines compiled with the target feature `profile`. ---- */
+
+/* Print a table of the time that each pipeline and Func took so far; start again from zero. */
+void halide_profiler_report(void *user_context);
+void halide_profiler_reset(void);
+
 /* ---- Error reports: each gives the code to return. ---- */
 
 int halide_error_bounds_inference_call_failed(void *user_context, const char *extern_stage_name, int result);
@@ -325,6 +331,41 @@ int halide_error_buffers_overlap(void *user_context, const char *first, const ch
 /* The message of the calling thread's last error, "" when there is none; valid until the thread's next error. */
 const char *hl_last_error(void);
 void hl_clear_error(void);
+/* The code of a library on a processor that lacks what it was compiled for; it is asked for at each call. */
+enum { hl_error_code_wrong_cpu = -1001 };
+int hl_error_wrong_cpu(void *user_context, const char *func_name, const char *needs);
+
+/* The functions of a shared library, which `hl_library` of it gives; the last one has null pointers. */
+struct hl_library_entry {
+    const struct halide_filter_metadata_t *(*metadata)(void);
+    int (*argv)(void **args);
+};
+
+/* What the profiler knows: time that threads worked on each Func, and time between start and end of runs. `next` is another pipeline. */
+struct hl_profile_func {
+    const char *name;
+    uint64_t nanoseconds, entered;
+};
+struct hl_profile_pipeline {
+    const char *name;
+    int32_t count;
+    struct hl_profile_func *funcs;
+    uint64_t runs, nanoseconds;
+    struct hl_profile_pipeline *next;
+};
+struct hl_profile_run {
+    struct hl_profile_pipeline *pipeline;
+    uint64_t start, entered;
+};
+const struct hl_profile_pipeline *hl_profile_first(void);
+/* For generated code: the record of a pipeline; work on a Func (null: on none) from here, `counted` if a
+ * production starts, on the one before from there; a run from here to there. */
+struct hl_profile_pipeline *hl_profile_pipeline(const char *name, int count, const char *const *funcs);
+struct hl_profile_func *hl_profile_enter(struct hl_profile_func *func, int counted);
+void hl_profile_leave(struct hl_profile_func *before);
+struct hl_profile_run hl_profile_begin(struct hl_profile_pipeline *pipeline);
+void hl_profile_finish(const struct hl_profile_run *run);
+
 /* Make a message the calling thread's last error, without telling the handler: what a handler does that keeps messages. */
 void hl_set_last_error(const char *message);
 

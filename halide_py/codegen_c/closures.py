@@ -31,6 +31,9 @@ def parallel(em: Emitter, s: n.For, body: Body) -> None:
     index = inner.names[s.name] = em.unit.fresh(s.name)
     struct = f"struct {task}_closure"
     inner.lines += [f"    const {struct} *const c = (const {struct} *)closure;", *unpack] if fields else []
+    inner.profile = em.profile
+    if em.profile is not None:
+        em.profile.mark(inner, em.profile.current)
     body(inner, s.body)
     declarations = [f"    {d};" for d, _ in fields] or ["    char unused;"]
     em.unit.functions.append("\n".join([f"{struct} {{", *declarations, "};", "",
@@ -38,7 +41,14 @@ def parallel(em: Emitter, s: n.For, body: Body) -> None:
                                         *inner.lines, "    return 0;", "}", ""]))
     closure, result = em.unit.fresh("captured"), em.unit.fresh("result")
     em.line(f"{struct} {closure} = {{{', '.join(v for _, v in fields) or '0'}}};")
-    em.line(f"const int {result} = halide_do_par_for({em.context}, {task}, {low}, {extent}, (uint8_t *)&{closure});")
+    if em.profile is not None:  # while it waits for others, the thread works on nothing
+        em.line(f"int {result};")
+        em.open("{")
+        em.profile.mark(em, None)
+        em.line(f"{result} = halide_do_par_for({em.context}, {task}, {low}, {extent}, (uint8_t *)&{closure});")
+        em.close()
+    else:
+        em.line(f"const int {result} = halide_do_par_for({em.context}, {task}, {low}, {extent}, (uint8_t *)&{closure});")
     em.line(f"if (HL_UNLIKELY({result})) return {result};")
     em.written(em.writes_of(s))
 

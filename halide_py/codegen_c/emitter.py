@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InternalError
 from ..ir import nodes as n
@@ -20,6 +20,9 @@ from ..ir.module import LoweredArgument
 from ..ir.types import Type
 from .ctypes_of import constant, short_type, value_bits, value_type
 from .unit import Unit
+
+if TYPE_CHECKING:
+    from .profiling import Profile
 
 LONG = 90  # characters of an operand before it gets a name
 _ATOM = re.compile(r"[\w.]+")
@@ -75,6 +78,7 @@ class Emitter:
 
     def __init__(self, unit: Unit, uses: dict[n.Node, int], context: str) -> None:
         self.unit, self.uses, self.machine, self.context = unit, uses, unit.machine, context
+        self.profile: Profile | None = None  # with the target feature `profile`
         self.lines: list[str] = []
         self.indent = 1
         self.arguments: dict[str, LoweredArgument] = {}  # the buffers among the function's arguments

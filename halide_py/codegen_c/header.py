@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..ir.module import LoweredArgument, LoweredModule
-from .module import public_parameter
+from ..ir.module import LoweredArgument, LoweredFunction, LoweredModule
+from .module import in_namespaces, public_parameter
 
 _ABI = """#if !defined(HALIDE_HALIDERUNTIME_H) && defined(__has_include)
 #if __has_include("HalideRuntime.h")
@@ -43,12 +43,20 @@ def _parameter(a: LoweredArgument) -> str:
 def header(module: LoweredModule) -> str:
     """The text of `NAME.h`, C11 and C++17: the buffer struct and the functions of the module, each 0 on success."""
     guard = f"HL_PIPELINE_{module.name.upper()}_H"
+    c_plus_plus = [f for f in module.functions if f.namespaces is not None]
     lines = [f"/* {module.name}: made by halide_py. Each function gives 0, or an error code; hl_last_error() then has the message. */",
              f"#ifndef {guard}", f"#define {guard}", "", "#include <stdbool.h>", "#include <stdint.h>", "", _ABI,
              "struct halide_filter_metadata_t;", "", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
-    for f in module.functions:
-        arguments = ", ".join(_parameter(a) for a in f.args) or "void"
-        lines += [f"int {f.name}({arguments});", f"int {f.name}_argv(void **args); /* buffers, and pointers to scalars */",
-                  f"const struct halide_filter_metadata_t *{f.name}_metadata(void);", ""]
-    lines += ["const char *hl_last_error(void);", "", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""]
-    return "\n".join(lines)
+    lines += [_declarations(f) for f in module.functions if f.namespaces is None]
+    lines += ["const char *hl_last_error(void);", "", "#ifdef __cplusplus", "}", "#endif", ""]
+    if c_plus_plus:
+        lines += ["#ifndef __cplusplus", '#error "these functions have C++ linkage"', "#endif", ""]
+        lines += [in_namespaces(f, _declarations(f)) for f in c_plus_plus]
+    return "\n".join([*lines, "#endif", ""])
+
+
+def _declarations(f: LoweredFunction) -> str:
+    arguments = ", ".join(_parameter(a) for a in f.args) or "void"
+    argv = f"int {f.simple}_argv(void **args); /* buffers, and pointers to scalars */\n" if f.has_argv else ""
+    described = f"const struct halide_filter_metadata_t *{f.simple}_metadata(void);\n" if f.has_metadata else ""
+    return f"int {f.simple}({arguments});\n{argv}{described}"

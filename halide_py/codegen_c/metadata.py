@@ -8,6 +8,7 @@ from ..ir.module import LoweredArgument, LoweredFunction
 from ..ir.parameter import Parameter
 from ..ir.types import Type
 from .ctypes_of import constant
+from .module import export, in_namespaces
 
 _FIELD = {1: "b", 8: "u8", 16: "u16", 32: "u32", 64: "u64"}
 
@@ -46,7 +47,9 @@ def _text(value: str) -> str:
 
 
 def metadata(f: LoweredFunction, target: str) -> str:
-    """The text of the function and its data."""
+    """The text of the function and its data; '' for a function without."""
+    if not f.has_metadata:
+        return ""
     out: list[str] = []
     rows = []
     for i, a in enumerate(f.args):
@@ -62,4 +65,5 @@ def metadata(f: LoweredFunction, target: str) -> str:
     first = f"{f.name}_arguments" if rows else "HL_NULL"
     return "\n".join([*out, *table, f"static const struct halide_filter_metadata_t {f.name}_metadata_value = "
                       f"{{1, {len(f.args)}, {first}, {_text(target)}, {_text(f.display_name or f.name)}}};",
-                      f"HL_EXPORT const struct halide_filter_metadata_t *{f.name}_metadata(void) {{\n    return &{f.name}_metadata_value;\n}}\n"])
+                      in_namespaces(f, f"{export(f)} const struct halide_filter_metadata_t *{f.simple}_metadata(void) {{\n"
+                                       f"    return &{f.name}_metadata_value;\n}}\n")])

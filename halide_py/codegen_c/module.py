@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..ir import nodes as n
 from ..ir.intrinsics import ExternFunction
-from ..ir.module import USER_CONTEXT, LoweredArgument, LoweredFunction, LoweredModule
+from ..ir.module import USER_CONTEXT, LinkageType, LoweredArgument, LoweredFunction, LoweredModule
 from ..ir.traverse import deep_recursion, nodes_of
 from ..ir.types import Type
 from . import calls, casts, expressions, memory, reductions, statements
 from .ctypes_of import c_identifier, is_half, memory_type
 from .emitter import Emitter, count_uses
 from .machine import Machine
-from .metadata import metadata
 from .prelude import helpers
+from .profiling import Profile
 from .unit import Unit
 
 HANDLER_MODULES = (calls, casts, expressions, memory, reductions)  # imported for the forms they register
@@ -63,7 +65,23 @@ def public_parameter(a: LoweredArgument) -> str:
 
 def signature(f: LoweredFunction) -> str:
     """`int name(...)` as callers see it."""
-    return f"int {f.name}({', '.join(public_parameter(a) for a in f.args) or 'void'})"
+    return f"int {f.simple}({', '.join(public_parameter(a) for a in f.args) or 'void'})"
+
+
+def in_namespaces(f: LoweredFunction, text: str) -> str:
+    """Declarations or definitions of a function's entries, where its namespaces are."""
+    names = f.namespaces or ()
+    return "".join(f"namespace {n} {{\n" for n in names) + text + "".join(f"}} // namespace {n}\n" for n in reversed(names))
+
+
+def export(f: LoweredFunction) -> str:
+    """How what callers see is marked: with C linkage, or that of C++."""
+    return "HL_EXPORT" if f.namespaces is None else "HL_EXPORT_ATTRIBUTE"
+
+
+def declaration(f: LoweredFunction) -> str:
+    """The declaration of a function for C and C++ files that call it."""
+    return in_namespaces(f, f"{'' if f.namespaces is not None else 'HL_EXTERN_C '}{signature(f)};\n")
 
 
 def argument_name(a: LoweredArgument) -> str:
@@ -71,7 +89,7 @@ def argument_name(a: LoweredArgument) -> str:
     return a.name if a.name == USER_CONTEXT else f"_{c_identifier(a.shown)}_buffer" if a.is_buffer() else c_identifier(a.shown)
 
 
-def _argv(f: LoweredFunction) -> str:
+def _argv(f: LoweredFunction, needs: Sequence[str]) -> str:
     values = []
     for i, a in enumerate(f.args):
         t = "void *" if a.type.is_handle() else "uint8_t" if a.type.is_bool() else memory_type(a.type)
@@ -79,16 +97,27 @@ def _argv(f: LoweredFunction) -> str:
             values.append(f"(struct halide_buffer_t *)args[{i}]")
         else:
             values.append(f"*({t}{'' if t.endswith('*') else ' '}const *)args[{i}]" + (" != 0" if a.type.is_bool() else ""))
-    return f"HL_EXPORT int {f.name}_argv(void **args) {{\n    (void)args;\n    return {f.name}_body({', '.join(values)});\n}}\n"
+    return (f"{export(f)} int {f.simple}_argv(void **args) {{\n    (void)args;\n{_cpu_check(f, needs, values)}"
+            f"    return {f.name}_body({', '.join(values)});\n}}\n")
 
 
-def exports(f: LoweredFunction) -> str:
-    """The functions that callers see, `NAME` and `NAME_argv`; both call `NAME_body`."""
-    passed = ", ".join(f"(void *){USER_CONTEXT}" if a.name == USER_CONTEXT else argument_name(a) for a in f.args)
-    return f"HL_EXPORT {signature(f)} {{\n    return {f.name}_body({passed});\n}}\n\n" + _argv(f)
+def _cpu_check(f: LoweredFunction, needs: Sequence[str], values: Sequence[str]) -> str:
+    """Leave with an error on a processor without the instructions that the code uses."""
+    if not needs:
+        return ""
+    context = values[0] if f.args and f.args[0].name == USER_CONTEXT else "HL_NULL"
+    has = " && ".join(f'__builtin_cpu_supports("{n}")' for n in needs)
+    return f'    if (HL_UNLIKELY(!({has}))) return hl_error_wrong_cpu({context}, "{f.qualified}", "{" ".join(needs)}");\n'
 
 
-def _function(f: LoweredFunction, unit: Unit) -> str:
+def exports(f: LoweredFunction, needs: Sequence[str] = ()) -> str:
+    """The functions that callers see, `NAME` and `NAME_argv`; both call `NAME_body`. `needs`: instruction sets the processor has to have."""
+    passed = [f"(void *){USER_CONTEXT}" if a.name == USER_CONTEXT else argument_name(a) for a in f.args]
+    entry = f"{export(f)} {signature(f)} {{\n{_cpu_check(f, needs, passed)}    return {f.name}_body({', '.join(passed)});\n}}\n\n"
+    return in_namespaces(f, entry + (_argv(f, needs) if f.has_argv else ""))
+
+
+def _function(f: LoweredFunction, unit: Unit, needs: Sequence[str]) -> str:
     context = USER_CONTEXT if any(a.name == USER_CONTEXT for a in f.args) else "HL_NULL"
     em = Emitter(unit, count_uses(f.body), context)
     em.arguments = {a.name: a for a in f.args if a.is_buffer()}
@@ -98,11 +127,13 @@ def _function(f: LoweredFunction, unit: Unit) -> str:
         em.names[a.name + ".buffer" if a.is_buffer() else a.name] = name
         if is_half(a.type) and not a.is_buffer():
             em.names[a.name] = em.name("float", memory.from_memory(em, a.type, name), name)
+    if f.profiled:
+        em.profile = Profile(f, em)
     _unbound_pointers(em, f)
     statements.body(em, f.body)
     parameters = ", ".join(parameter(a) for a in f.args) or "void"
     return "\n".join([f"/* pipeline {f.display_name or f.name} */", f"static __attribute__((noinline)) int {f.name}_body({parameters}) {{", *em.lines, "    return 0;", "}", "",
-                      exports(f)])
+                      exports(f, needs) if f.linkage is not LinkageType.Internal else ""])
 
 
 def _unbound_pointers(em: Emitter, f: LoweredFunction) -> None:
@@ -116,11 +147,11 @@ def _unbound_pointers(em: Emitter, f: LoweredFunction) -> None:
         em.names[name], em.pointers[name] = local, t
 
 
-def generate(module: LoweredModule, machine: Machine, target: str = "") -> str:
+def generate(module: LoweredModule, machine: Machine, needs: Sequence[str] = ()) -> str:
     """The C text of a module, valid GNU C11 and C++; compile with -fwrapv. It includes `hl_runtime.h`, `hl_vector.h` and, for math, `hl_math.h`.
 
-    Each function gives `int NAME(args...)` (buffers as `struct halide_buffer_t *`, scalars by value) and `int NAME_argv(void **args)`; with a
-    `target` string also `NAME_metadata()`, as libraries made ahead of time have it.
+    Each function gives `int NAME(args...)` (buffers as `struct halide_buffer_t *`, scalars by value) and `int NAME_argv(void **args)`, which
+    refuse to run on a processor that lacks one of the instruction sets in `needs`.
     """
     unit = Unit(machine)
     for f in module.functions:
@@ -129,10 +160,8 @@ def generate(module: LoweredModule, machine: Machine, target: str = "") -> str:
             if isinstance(call.func, ExternFunction) and not call.func.builtin:
                 unit.names[call.func.c_name] = 1
     with deep_recursion():
-        entries = [_function(f, unit) for f in module.functions]
+        entries = [_function(f, unit, needs) for f in module.functions]
     externs = list(dict.fromkeys(_extern_text(row) for row in unit.externs.values()))
-    if target:
-        entries += [metadata(f, target) for f in module.functions]
     math = ['#include "hl_math.h"', *unit.math] if unit.math else []
     parts = [_STRICT if unit.strict else "", _HEAD, *externs, unit.vector_types(), "\n".join(math), helpers(unit.helpers),
              "\n".join(unit.vector_helpers.values()), *unit.functions, *entries]

@@ -126,6 +126,9 @@ static inline void hl_scratch_end(struct hl_scratch *s) {
     if (s->memory) halide_free(s->user_context, s->memory);
 }
 #define HL_SCRATCH __attribute__((cleanup(hl_scratch_end)))""")
+_add("hl_profiled", """static inline void hl_profile_end(struct hl_profile_func **before) { hl_profile_leave(*before); }
+#define HL_PROFILED __attribute__((cleanup(hl_profile_end), unused))
+#define HL_PROFILED_RUN __attribute__((cleanup(hl_profile_finish), unused))""")
 _add("hl_times", """static inline int64_t hl_times(int64_t a, int64_t b) {
     int64_t r;
     return a <= 0 || b <= 0 ? 0 : __builtin_mul_overflow(a, b, &r) ? INT64_C_MAX : r;

@@ -12,16 +12,19 @@ import re
 from ..errors import CompileError
 from ..ir.module import USER_CONTEXT, LoweredArgument, LoweredFunction, LoweredModule
 from .ctypes_of import is_half, memory_type
-from .module import signature
+from .module import declaration
 
 _HEAD = """/* {names}: a Python extension made by halide_py. Compile it with Python's headers and link it with the pipelines. */
 #include <Python.h>
 #define HL_OWN_DECLARATIONS
 #include "hl_runtime.h"
+#include "hl_vector.h"
 #include "hl_python.h"
 
+"""
+_OPEN = """
 #ifdef __cplusplus
-extern "C" {{
+extern "C" {
 #endif
 
 """
@@ -90,10 +93,9 @@ def _wrapper(f: LoweredFunction) -> str:
     targets = "".join(f", &objects[{i}]" for i in range(count))
     conditions = [f"    if ({check}) {{\n        goto done;\n    }}" for _, check, _ in parts if check]
     return "\n".join([
-        f"{signature(f)};",
-        f"/* {f.name}({', '.join(names)}) */",
-        f"PyObject *hl_python_{f.name}(PyObject *module, PyObject *args, PyObject *kwargs);",
-        f"PyObject *hl_python_{f.name}(PyObject *module, PyObject *args, PyObject *kwargs) {{",
+        f"/* {f.qualified}({', '.join(names)}) */",
+        f"PyObject *hl_python_{f.simple}(PyObject *module, PyObject *args, PyObject *kwargs);",
+        f"PyObject *hl_python_{f.simple}(PyObject *module, PyObject *args, PyObject *kwargs) {{",
         f"    static char *names[] = {{{keywords}NULL}};",
         f"    PyObject *objects[{max(count, 1)}], *result = NULL;",
         *(f"    {declared}" for declared, _, _ in parts if declared),
@@ -101,12 +103,12 @@ def _wrapper(f: LoweredFunction) -> str:
         "    (void)module;",
         "    (void)objects;",
         *(f"    b{i}.has_view = 0;" for i in buffers),
-        f'    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "{"O" * count}:{f.name}", names{targets})) {{',
+        f'    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "{"O" * count}:{f.simple}", names{targets})) {{',
         "        return NULL;",
         "    }",
         *conditions,
         "    Py_BEGIN_ALLOW_THREADS",
-        f"    code = {f.name}({', '.join(value for _, _, value in parts)});",
+        f"    code = {f.qualified}({', '.join(value for _, _, value in parts)});",
         "    Py_END_ALLOW_THREADS",
         "    result = code ? hl_python_fail(code) : Py_NewRef(Py_None);",
         *(["done:"] if conditions else []),
@@ -117,8 +119,7 @@ def _wrapper(f: LoweredFunction) -> str:
 
 def python_extension(module: LoweredModule) -> str:
     """The text of the extension; it includes `hl_runtime.h` and `hl_python.h`. Raises CompileError for arguments that Python cannot pass."""
-    names = [f.name for f in module.functions]
-    functions = " ".join(f"X({name})" for name in names)
-    return "".join([_HEAD.format(names=", ".join(names)), "\n".join(_wrapper(f) for f in module.functions),
-                    _MODULE.format(module=module.name, functions=functions), _TAIL])
+    functions = " ".join(f"X({f.simple})" for f in module.functions)
+    return "".join([_HEAD.format(names=", ".join(f.qualified for f in module.functions)), *(f"{declaration(f)}" for f in module.functions), _OPEN,
+                    "\n".join(_wrapper(f) for f in module.functions), _MODULE.format(module=module.name, functions=functions), _TAIL])
 

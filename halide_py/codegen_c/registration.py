@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from ..ir.module import LoweredFunction, LoweredModule
+from .module import in_namespaces
 
 _HEAD = """/* Made by halide_py. Link this with a program that defines halide_register_argv_and_metadata(): it is called for each function at start. */
 struct halide_filter_metadata_t;
@@ -10,8 +11,7 @@ struct halide_filter_metadata_t;
 extern "C" {
 extern void halide_register_argv_and_metadata(int (*filter_argv_call)(void **), const struct halide_filter_metadata_t *filter_metadata,
                                               const char *const *extra_key_value_pairs);
-"""
-_PAIRS = """#ifdef HALIDE_REGISTER_EXTRA_KEY_VALUE_PAIRS_FUNC
+#ifdef HALIDE_REGISTER_EXTRA_KEY_VALUE_PAIRS_FUNC
 extern const char *const *HALIDE_REGISTER_EXTRA_KEY_VALUE_PAIRS_FUNC();
 #define HL_REGISTRATION_PAIRS HALIDE_REGISTER_EXTRA_KEY_VALUE_PAIRS_FUNC()
 #else
@@ -19,13 +19,19 @@ extern const char *const *HALIDE_REGISTER_EXTRA_KEY_VALUE_PAIRS_FUNC();
 #endif
 }
 
-namespace {
 """
 
 
-def registration(names: Sequence[str]) -> str:
-    """The text for functions of these C names."""
-    declared = [f"extern int {name}_argv(void **args);\nextern const struct halide_filter_metadata_t *{name}_metadata();\n" for name in names]
-    made = [f"const struct {name}_registration {{\n    {name}_registration() {{\n        halide_register_argv_and_metadata({name}_argv, {name}_metadata(), "
-            f"HL_REGISTRATION_PAIRS);\n    }}\n}} {name}_registered;\n" for name in names]
-    return "".join([_HEAD, *declared, _PAIRS, *made, "} // namespace\n"])
+def _declared(f: LoweredFunction) -> str:
+    text = f"int {f.simple}_argv(void **args);\nconst struct halide_filter_metadata_t *{f.simple}_metadata();\n"
+    return in_namespaces(f, text) if f.namespaces is not None else f'extern "C" {{\n{text}}}\n'
+
+
+def _registered(f: LoweredFunction) -> str:
+    return (f"const struct {f.name}_registration {{\n    {f.name}_registration() {{\n        halide_register_argv_and_metadata({f.qualified}_argv, "
+            f"{f.qualified}_metadata(), HL_REGISTRATION_PAIRS);\n    }}\n}} {f.name}_registered;\n")
+
+
+def registration(module: LoweredModule) -> str:
+    """The text for the functions of a module."""
+    return "".join([_HEAD, *map(_declared, module.functions), "\nnamespace {\n", *map(_registered, module.functions), "} // namespace\n"])

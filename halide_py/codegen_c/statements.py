@@ -104,7 +104,13 @@ def _assert(em: Emitter, s: n.Assert) -> None:
 
 def _produce(em: Emitter, s: n.Produce) -> None:
     em.line(f"/* {comment(s.name)} */")
-    stmt(em, s.body)
+    if em.profile is None:
+        stmt(em, s.body)
+        return
+    em.open("{")
+    with em.profile.working_on(em, s.name):
+        stmt(em, s.body)
+    em.close()
 
 
 def _for(em: Emitter, s: n.For) -> None:

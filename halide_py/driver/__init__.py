@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from . import build as build
     from . import compile as compile
     from . import embedded as embedded
+    from . import files as files
     from . import fingerprint as fingerprint
+    from . import multitarget as multitarget
     from . import probe as probe
 
-__getattr__ = deferred(__name__, {name: name for name in ("aot", "build", "compile", "embedded", "fingerprint", "probe")})
+__getattr__ = deferred(__name__, {name: name for name in ("aot", "build", "compile", "embedded", "files", "fingerprint", "multitarget", "probe")})

@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from ..codegen_c import generate
 from ..errors import CompileError, InternalError
 from ..ir import nodes as n
-from ..ir.build import NOTHING
+from ..ir.build import FALSE, NOTHING
 from ..ir.function import Function
 from ..ir.intrinsics import ExternFunction
 from ..ir.module import LoweredArgument, LoweredFunction, LoweredModule
+from ..ir.simplify import simplify
 from ..ir.target import ISA_FEATURES, Target
 from ..ir.target_words import TargetFeature
 from ..ir.traverse import nodes_of, rewrite
+from ..lower.buffers import IS_BOUNDS_QUERY
 from ..lower.environment import with_outputs
 from ..lower.pipeline import Observer, lower
 from . import cache
@@ -46,18 +48,20 @@ def lower_to_module(outputs: Sequence[Function], args: Sequence[LoweredArgument]
     _check_features(target)
     f = lower(outputs, args, c_name(name), target, requirements, observer)
     body = rewrite(f.body, {n.Assert: lambda s, rec: NOTHING}) if target.has_feature(TargetFeature.NoAsserts) else f.body
-    return LoweredModule(f.name, [LoweredFunction(f.name, f.args, body, name)])
+    if target.has_feature(TargetFeature.NoBoundsQuery):
+        body = simplify(rewrite(body, {n.Call: lambda e, rec: FALSE if e.name == IS_BOUNDS_QUERY else e.map_children(rec)}))
+    return LoweredModule(f.name, [LoweredFunction(f.name, f.args, body, name, profiled=target.has_feature(TargetFeature.Profile))])
 
 
 _HONOURED = ISA_FEATURES | {
     TargetFeature.JIT, TargetFeature.Debug, TargetFeature.EnableBacktraces, TargetFeature.NoAsserts, TargetFeature.NoBoundsQuery,
     TargetFeature.LargeBuffers, TargetFeature.NoRuntime, TargetFeature.EmbedBitcode, TargetFeature.EnableLLVMLoopOpt, TargetFeature.LLVMLargeCodeModel,
-    TargetFeature.UserContext,
+    TargetFeature.UserContext, TargetFeature.CPlusPlusMangling, TargetFeature.Profile,
 }
 _INSTEAD = {
     TargetFeature.StrictFloat: "use strict_float() on expressions", TargetFeature.TraceLoads: "use Func.trace_loads()",
     TargetFeature.TraceStores: "use Func.trace_stores()", TargetFeature.TraceRealizations: "use Func.trace_realizations()",
-    TargetFeature.ASAN: "set HL_SANITIZE=address", TargetFeature.TSAN: "set HL_SANITIZE=thread",
+    TargetFeature.ProfileByTimer: "use profile", TargetFeature.ASAN: "set HL_SANITIZE=address", TargetFeature.TSAN: "set HL_SANITIZE=thread",
 }
 
 

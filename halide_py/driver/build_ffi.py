@@ -17,8 +17,21 @@ typedef struct halide_buffer_t {
     struct halide_type_t type; int32_t dimensions; halide_dimension_t *dim; void *padding;
 } halide_buffer_t;
 int hl_pipeline_entry(void **args);
+struct halide_filter_argument_t {
+    const char *name; int32_t kind; int32_t dimensions; struct halide_type_t type;
+    const void *scalar_def, *scalar_min, *scalar_max, *scalar_estimate; const void *buffer_estimates;
+};
+struct halide_filter_metadata_t { int32_t version; int32_t num_arguments; const struct halide_filter_argument_t *arguments; const char *target; const char *name; };
+struct hl_library_entry { const struct halide_filter_metadata_t *(*metadata)(void); int (*argv)(void **args); };
+const struct hl_library_entry *hl_library(void);
 typedef void (*halide_print_t)(void *user_context, const char *message);
 halide_print_t halide_set_custom_print(halide_print_t print);
+struct hl_profile_func { const char *name; uint64_t nanoseconds, entered; };
+struct hl_profile_pipeline {
+    const char *name; int32_t count; struct hl_profile_func *funcs; uint64_t runs, nanoseconds; struct hl_profile_pipeline *next;
+};
+const struct hl_profile_pipeline *hl_profile_first(void);
+void halide_profiler_reset(void);
 int halide_set_num_threads(int n);
 int halide_get_num_threads(void);
 void halide_shutdown_thread_pool(void);

@@ -25,23 +25,15 @@ from .graph import Requirement
 from .toolchain import toolchain
 
 
-class CompiledPipeline:
-    """A loaded pipeline. `run` it on a block of argument addresses, in the order of `args`; the library is closed when this is dropped.
+class LoadedPipeline:
+    """A pipeline in memory. `run` it on a block of argument addresses, in the order of `args`.
 
     May run in several threads at once, each with a block of its own. The GIL is released while it runs.
     """
 
-    def __init__(self, path: str, name: str, args: tuple[LoweredArgument, ...]) -> None:
-        self.name, self.args = name, args
+    def __init__(self, name: str, args: tuple[LoweredArgument, ...], entry: Any) -> None:
+        self.name, self.args, self.entry = name, args, entry
         self._runtime = runtime()
-        try:
-            self._library = ffi.dlopen(path, ffi.RTLD_NOW)
-        except OSError as e:
-            raise InternalError(f"The compiled pipeline {name} cannot be loaded: {e}") from e
-        try:
-            self.entry = self._library.hl_pipeline_entry
-        except AttributeError as e:
-            raise InternalError(f"The compiled pipeline {name} has no entry: {e}") from e
         self._free: list[ArgumentBlock] = []
 
     def block(self) -> ArgumentBlock:
@@ -66,6 +58,21 @@ class CompiledPipeline:
         text = ffi.string(self._runtime.hl_last_error()).decode("utf-8", "replace")
         self._runtime.hl_clear_error()
         raise PipelineError(f"Error: {text or f'it failed with code {code}'} (in pipeline {self.name})", code)
+
+
+class CompiledPipeline(LoadedPipeline):
+    """A pipeline compiled for this process; its library is closed when this is dropped."""
+
+    def __init__(self, path: str, name: str, args: tuple[LoweredArgument, ...]) -> None:
+        runtime()  # what the library needs
+        try:
+            self._library = ffi.dlopen(path, ffi.RTLD_NOW)
+        except OSError as e:
+            raise InternalError(f"The compiled pipeline {name} cannot be loaded: {e}") from e
+        try:
+            super().__init__(name, args, self._library.hl_pipeline_entry)
+        except (AttributeError, ffi.error) as e:
+            raise InternalError(f"The compiled pipeline {name} has no entry: {e}") from e
 
     def __del__(self) -> None:
         library = getattr(self, "_library", None)

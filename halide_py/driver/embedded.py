@@ -30,10 +30,12 @@ def _data(name: str, c: ConstantBuffer) -> str:
             f"static struct halide_buffer_t {name} = {{0, HL_NULL, {name}_data, 0, {kind}, {len(c.shape)}, {name}_dim, HL_NULL}};\n")
 
 
-def call_with_constants(public: LoweredFunction, inner: LoweredFunction, constants: Sequence[ConstantBuffer], target: str) -> str:
+def call_with_constants(public: LoweredFunction, inner: LoweredFunction, constants: Sequence[ConstantBuffer], target: str,
+                        needs: Sequence[str]) -> str:
     """C text of the data and of `public`, which calls `inner` with what it is given and the data; its metadata name `target`."""
     names = {c.argument.name: f"{public.name}_constant{i}" for i, c in enumerate(constants)}
     values = ", ".join(f"&{names[a.name]}" if a.name in names else argument_name(a) for a in inner.args)
     parameters = ", ".join(parameter(a) for a in public.args) or "void"
     return "\n".join(["", *(_data(names[c.argument.name], c) for c in constants),
-                      f"static int {public.name}_body({parameters}) {{\n    return {inner.name}({values});\n}}\n", exports(public), metadata(public, target), ""])
+                      f"static int {public.name}_body({parameters}) {{\n    return {inner.name}_body({values});\n}}\n", exports(public, needs), metadata(public, target),
+                      ""])

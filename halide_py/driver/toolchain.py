@@ -38,6 +38,8 @@ _OPTIONS: dict[TargetFeature, tuple[str, ...]] = {
     _F.AVX512_Zen4: _ZEN4, _F.AVX512_SapphireRapids: _ZEN4, _F.AVX512_Zen5: _ZEN4,
 }
 
+_CHECKED = ("sse4.1", "sse4.2", "popcnt", "avx", "avx2", "fma", "bmi2", "avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl", "avx512ifma", "avx512vbmi")
+
 
 @dataclass(frozen=True)
 class Toolchain:
@@ -56,6 +58,10 @@ class Toolchain:
     def identity(self) -> str:
         """What the compiled code depends on."""
         return f"{self.kind} {self.version} {' '.join(self.arch)} {self.processor} {' '.join(FLAGS)} {os.environ.get('HL_SANITIZE', '')}"
+
+    def checked_features(self) -> tuple[str, ...]:
+        """The instruction sets in use that a program can ask its processor for, as `__builtin_cpu_supports` names them."""
+        return tuple(name for name in _CHECKED if name.replace(".", "_") in self.features)
 
     def machine(self, target: Target) -> Machine:
         """What code generation may use: what both the compiler and the target have."""
@@ -117,3 +123,16 @@ def _toolchain(command: tuple[str, ...], arch: tuple[str, ...]) -> Toolchain:
 def toolchain(target: Target) -> Toolchain:
     """The compiler, set to a target's instruction set. Raises CompileError when there is none, or the target is another kind of machine."""
     return _toolchain(tuple(find_compiler()), _arch_flags(target))
+
+
+def clang_toolchain(target: Target) -> Toolchain:
+    """A compiler that knows LLVM's own formats: the one in use if it is clang, else clang or ziglang. Raises CompileError when there is none."""
+    own = toolchain(target)
+    clang = shutil.which("clang")
+    if own.kind == "clang":
+        return own
+    if clang is not None:
+        return _toolchain((clang,), _arch_flags(target))
+    if importlib.util.find_spec("ziglang") is not None:
+        return _toolchain((sys.executable, "-m", "ziglang", "cc"), _arch_flags(target))
+    raise CompileError("Bitcode and LLVM assembly need clang, and there is none: install clang, or `pip install ziglang`")

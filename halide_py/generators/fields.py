@@ -36,7 +36,7 @@ class ArgInfoKind(enum.IntEnum):
     Buffer = 2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ArgInfo:
     """One input or output of a Generator, its type and dimensions settled."""
 

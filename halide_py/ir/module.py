@@ -23,6 +23,23 @@ class ArgumentKind(enum.IntEnum):
     OutputBuffer = 2
 
 
+class LinkageType(enum.IntEnum):
+    """Which entries of a function callers see; Internal: none, Argv adds `NAME_argv`, Metadata `NAME_metadata` to that."""
+
+    External = 0
+    ExternalPlusMetadata = 1
+    ExternalPlusArgv = 2
+    Internal = 3
+
+
+class NameMangling(enum.IntEnum):
+    """How a C function is named in object files: Default is what the target says."""
+
+    Default = 0
+    C = 1
+    CPlusPlus = 2
+
+
 class LoweredArgument(NamedTuple):
     """One argument of the compiled function, in call order. In the body a scalar is Variable `name`; a buffer is Variable
     `name.buffer` (a handle to its `halide_buffer_t`), with `name.min.0`, `name.extent.0`, `name.stride.0`, ... bound by lets,
@@ -51,12 +68,35 @@ def labelled(args: Sequence[LoweredArgument]) -> tuple[LoweredArgument, ...]:
 
 
 class LoweredFunction(NamedTuple):
-    """A pipeline ready for code generation: `int name(args...)`, 0 on success."""
+    """A pipeline ready for code generation: `int name(args...)`, 0 on success. `display_name` is what users call it, namespaces included."""
 
     name: str
     args: tuple[LoweredArgument, ...]
     body: Stmt
     display_name: str = ""
+    namespaces: tuple[str, ...] | None = None  # of a function with C++ linkage; None for C linkage
+    linkage: LinkageType = LinkageType.ExternalPlusMetadata
+    profiled: bool = False  # with the marks of the profiler
+
+    @property
+    def has_argv(self) -> bool:
+        """Whether there is `NAME_argv`."""
+        return self.linkage in (LinkageType.ExternalPlusMetadata, LinkageType.ExternalPlusArgv)
+
+    @property
+    def has_metadata(self) -> bool:
+        """Whether there is `NAME_metadata`, by which wrappers and tools know the function."""
+        return self.linkage is LinkageType.ExternalPlusMetadata
+
+    @property
+    def simple(self) -> str:
+        """Its name inside its namespaces."""
+        return self.name if self.namespaces is None else self.display_name.rpartition("::")[2]
+
+    @property
+    def qualified(self) -> str:
+        """Its name from outside its namespaces."""
+        return "::".join([*(self.namespaces or ()), self.simple])
 
 
 @dataclass(eq=False)

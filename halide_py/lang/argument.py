@@ -18,6 +18,8 @@ from .rdom import Range
 class ArgumentEstimates:
     """Typical values of an argument, for autoschedulers: `scalar_def`, `scalar_min`, `scalar_max`, `scalar_estimate`, `buffer_estimates`."""
 
+    __slots__ = ("scalar_def", "scalar_min", "scalar_max", "scalar_estimate", "buffer_estimates")
+
     def __init__(self) -> None:
         self.scalar_def = Expr()
         self.scalar_min = Expr()
@@ -31,6 +33,8 @@ class Argument:
 
     `Argument(x)` of a Param, ImageParam, OutputImageParam or Buffer. Raises TypeError for anything else.
     """
+
+    __slots__ = ("name", "kind", "type", "dimensions", "argument_estimates", "param")
 
     def __init__(self, source: Any = None) -> None:
         self.name, self.kind, self.type, self.dimensions = "", ArgumentKind.InputScalar, Type(), 0

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from .. import driver
 from ..driver.abi import RawBuffer
 from ..errors import CompileError
 from ..ir.module import LoweredArgument, labelled
+from ..ir.parameter import Parameter
 from ..ir.types import Type
 from .buffer import Buffer
-from .program import Program
 from .storage import Array, wrap
 
 
@@ -24,15 +25,16 @@ class Callable:
     Raises CompileError for wrong counts, names or kinds of arguments, PipelineError when the pipeline's checks fail.
     """
 
-    def __init__(self, program: Program, inputs: Sequence[LoweredArgument]) -> None:
-        self._compiled = program.compiled
-        args = self._compiled.args
-        first = program.first_output
-        places = [*range(len(inputs)), *range(first, len(args))]  # between them are the Buffers that expressions use directly
+    def __init__(self, compiled: driver.compile.LoadedPipeline, inputs: int, first: int, buffers: Sequence[tuple[int, Parameter]] = ()) -> None:
+        """Of a pipeline's arguments the first `inputs` and the outputs from place `first` on are the callable's; between them are `buffers`, the
+        Buffers that expressions use directly."""
+        self._compiled = compiled
+        args = compiled.args
+        places = [*range(inputs), *range(first, len(args))]
         public = labelled([args[i] for i in places])
         self._names = [a.shown for a in public]
         self._places = [(i, a, i >= first) for i, a in zip(places, public)]
-        self._embedded = [(i, p) for i, p in program.buffers if i >= len(inputs)]
+        self._embedded = [(i, p) for i, p in buffers if i >= inputs]
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         if kwargs or len(args) != len(self._places):

@@ -6,10 +6,14 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import driver
 from ..driver.file_types import OutputFileType
 from ..errors import CompileError
 from ..ir.target import Target
+from .autoscheduler_params import AutoSchedulerResults
+from .buffer import Buffer
 
 
 class Module:
@@ -18,6 +22,9 @@ class Module:
     def __init__(self, name: str, target: Target) -> None:
         self._name, self._target = name, Target(target)
         self._units: list[driver.aot.Unit] = []
+        self._buffers: list[Buffer] = []
+        self._names: dict[str, str] = {}
+        self._results: AutoSchedulerResults | None = None
 
     @staticmethod
     def of(unit: driver.aot.Unit) -> Module:
@@ -34,11 +41,20 @@ class Module:
         """What it is compiled for."""
         return Target(self._target)
 
-    def append(self, module: Module) -> None:
-        """Add all functions of another Module. Raises TypeError for anything else."""
-        if not isinstance(module, Module):
-            raise TypeError(f"append() takes a Module, not {module!r}")
-        self._units += module._units
+    def append(self, module: Any) -> None:
+        """Add all functions of another Module, or a Buffer to what `buffers` lists. Raises TypeError for anything else."""
+        if isinstance(module, Buffer):
+            self._buffers.append(module)
+        elif isinstance(module, Module):
+            self._units += [u.with_names(module._names) for u in module._units]
+            self._buffers += module._buffers
+        else:
+            raise TypeError(f"append() takes a Module or a Buffer, not {module!r}")
+
+    def buffers(self) -> list[Buffer]:
+        """The Buffers that the functions contain, then those appended."""
+        contained = [c.argument.param.buffer for u in self._units for e in u.entries for c in e.constants if c.argument.param is not None]
+        return [*dict.fromkeys(contained), *self._buffers]
 
     def submodules(self) -> list[Module]:
         """The Modules appended, one a pipeline."""
@@ -48,33 +64,61 @@ class Module:
         """One Module with all functions."""
         return Module.of(self._linked())
 
+    def remap_metadata_name(self, from_name: str, to_name: str, /) -> None:
+        """Give an argument another name in metadata and wrappers. Raises CompileError when there is no such argument."""
+        known = [a.shown for u in self._units for e in u.entries for a in e.public.args]
+        if from_name not in known:
+            raise CompileError(f"The module {self._name} has no argument {from_name}; there are {', '.join(dict.fromkeys(known)) or 'none'}")
+        self._names[from_name] = to_name
+
+    def get_metadata_name_map(self) -> dict[str, str]:
+        """What was renamed."""
+        return dict(self._names)
+
+    def get_auto_scheduler_results(self) -> AutoSchedulerResults | None:
+        """What was set by `set_auto_scheduler_results`; None if nothing was."""
+        return self._results
+
+    def set_auto_scheduler_results(self, results: AutoSchedulerResults, /) -> None:
+        """Keep what an autoscheduler did with the Module."""
+        self._results = results
+
     def _linked(self) -> driver.aot.Unit:
-        return driver.aot.link_units(self._name, self._units)
+        return driver.aot.link_units(self._name, self._units).with_names(self._names)
 
     def compile(self, outputs: Mapping[OutputFileType, str]) -> None:
         """Write files: `m.compile({OutputFileType.object: "m.o", OutputFileType.c_header: "m.h"})`. Raises CompileError for kinds there are not."""
-        driver.aot.write(self._linked(), outputs)
+        driver.files.write(self._linked(), outputs)
+
+    def compile_to_buffer(self) -> Buffer:
+        """The object file as a Buffer of bytes."""
+        return Buffer(np.frombuffer(bytearray(driver.files.object_file(self._linked())), np.uint8))
 
     def __repr__(self) -> str:
-        names = [e.public.name for u in self._units for e in u.entries]
+        names = [e.public.qualified for u in self._units for e in u.entries]
         return f"<halide.Module {self._name!r} for {self._target}: {', '.join(names) or 'empty'}>"
 
 
 def link_modules(name: str, modules: Sequence[Module]) -> Module:
     """One Module of several. Raises CompileError for two functions of one name, and for targets that differ."""
-    return Module.of(driver.aot.link_units(name, [u for m in modules for u in m._units]))
+    return Module.of(driver.aot.link_units(name, [u.with_names(m._names) for m in modules for u in m._units]))
+
+
+def load_plugin(lib_name: str) -> None:
+    """Halide loads autoschedulers from shared libraries made for its own library; this is another, so it raises CompileError."""
+    raise CompileError(f"load_plugin({lib_name!r}): plugins are made for Halide's own library and cannot be loaded")
 
 
 def compile_standalone_runtime(output: Any, target: Target) -> dict[OutputFileType, str] | None:
-    """Write the C runtime alone, to be linked with libraries and objects made with the target feature no_runtime, or with object files.
+    """Write the C runtime alone, to be linked with libraries and objects made with the target feature no_runtime, or with object driver.files.
 
     `output` is a file name (`.o`: one object, else a static library), or a mapping from OutputFileType.object or static_library to names.
     """
     if not isinstance(output, Mapping):
-        driver.aot.standalone_runtime(os.fspath(output))
+        driver.files.standalone_runtime(os.fspath(output))
         return None
     for kind, path in output.items():
         if kind not in (OutputFileType.object, OutputFileType.static_library):
             raise CompileError(f"compile_standalone_runtime() writes object and static_library files, not {OutputFileType(kind).name}")
-        driver.aot.standalone_runtime(path)
+        driver.files.standalone_runtime(path)
     return dict(output)

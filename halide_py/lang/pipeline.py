@@ -157,7 +157,8 @@ class Pipeline(CompileTo):
         args = lowered_arguments(arguments, functions, self.requirements)
         target = get_jit_target_from_environment() if target.has_unknowns() else target
         self._prepare(functions)
-        return Callable(Program(functions, args, self.name, target, self.requirements), args[:len(arguments)])
+        program = Program(functions, args, self.name, target, self.requirements)
+        return Callable(program.compiled, len(arguments), program.first_output, program.buffers)
 
     # -- running
 

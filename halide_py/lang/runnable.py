@@ -80,6 +80,22 @@ class Runnable:
         """Write the machine's assembly."""
         self.pipeline().compile_to_assembly(*args, **kwargs)
 
+    def compile_to_bitcode(self, *args: Any, **kwargs: Any) -> None:
+        """Write LLVM bitcode."""
+        self.pipeline().compile_to_bitcode(*args, **kwargs)
+
+    def compile_to_llvm_assembly(self, *args: Any, **kwargs: Any) -> None:
+        """Write LLVM's intermediate code as text."""
+        self.pipeline().compile_to_llvm_assembly(*args, **kwargs)
+
+    def compile_to_multitarget_static_library(self, *args: Any, **kwargs: Any) -> None:
+        """Write a static library for several targets."""
+        self.pipeline().compile_to_multitarget_static_library(*args, **kwargs)
+
+    def compile_to_multitarget_object_files(self, *args: Any, **kwargs: Any) -> None:
+        """Write object files for several targets."""
+        self.pipeline().compile_to_multitarget_object_files(*args, **kwargs)
+
     def compile_to_conceptual_stmt(self, *args: Any, **kwargs: Any) -> None:
         """Write the loops as scheduled, before they are made efficient."""
         self.pipeline().compile_to_conceptual_stmt(*args, **kwargs)

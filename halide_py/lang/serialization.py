@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..driver.aot import write_file
+from ..driver.files import write_file
 from ..driver.graph import parameters
 from ..errors import CompileError
 from ..ir import archive

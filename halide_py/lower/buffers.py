@@ -12,6 +12,7 @@ from ..ir.parameter import Parameter
 from ..ir.types import BOOL, INT32, Handle, Type
 
 HANDLE = Handle()
+IS_BOUNDS_QUERY = "_halide_buffer_is_bounds_query"
 
 
 def buffer_handle(name: str, param: Parameter | None = None) -> n.Expr:
@@ -58,4 +59,4 @@ def error(name: str, *args: n.Expr) -> n.Expr:
 
 def is_bounds_query(name: str, param: Parameter | None = None) -> n.Expr:
     """Whether the caller passed the buffer without data, to learn its shape."""
-    return runtime_call(BOOL, "_halide_buffer_is_bounds_query", buffer_handle(name, param))
+    return runtime_call(BOOL, IS_BOUNDS_QUERY, buffer_handle(name, param))

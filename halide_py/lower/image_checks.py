@@ -54,7 +54,7 @@ class _Buffer:
     def label(self) -> n.Expr:
         """How errors name it."""
         kind = "Output" if self.arg.kind is ArgumentKind.OutputBuffer else "Input"
-        return b.string(f"{kind} buffer {self.arg.name}")
+        return b.string(f"{kind} buffer {self.arg.shown}")
 
     @property
     def query(self) -> n.Expr:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ..errors import HalideError, InternalError
 from ..ir import nodes as n
 from ..ir.function import Function
-from ..ir.module import LoweredArgument, LoweredFunction
+from ..ir.module import LoweredArgument, LoweredFunction, labelled
 from ..ir.printer import to_text
 from ..ir.simplify import remembering, simplify
 from ..ir.target import Target
@@ -179,7 +179,7 @@ def lower(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: st
     `args` are the inputs in call order; the outputs are appended. `requirements` are conditions with the Exprs of their messages, checked first
     at run time. Raises CompileError for definitions and schedules that cannot be honoured.
     """
-    context = Context(outputs, with_outputs(outputs, args), target, requirements)
+    context = Context(outputs, labelled(with_outputs(outputs, args)), target, requirements)
     watch = _watcher(observer, context)
     with deep_recursion(), remembering():
         start = time.perf_counter()

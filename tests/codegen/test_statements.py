@@ -13,6 +13,7 @@ from c_run import CHECKS, ROOT, build, call, function, host, load, loop, machine
 
 from halide_py.codegen_c import generate
 from halide_py.codegen_c.header import header
+from halide_py.codegen_c.metadata import metadata
 from halide_py.errors import CompileError
 from halide_py.ir import build as b
 from halide_py.ir import nodes as n
@@ -194,7 +195,7 @@ def test_metadata() -> None:
     """NAME_metadata() compiles in both languages and describes the arguments."""
     module = function("pipe", n.Evaluate(b.i32(0)), {"a": F32}, {"out": UInt(8)}, {"w": INT32})
     for language in ("c", "c++"):
-        library = build(generate(module, machine(), "x86-64-linux"), language=language)
+        library = build(generate(module, machine()) + metadata(module.functions[0], "x86-64-linux"), language=language)
         library.pipe_metadata.restype = ctypes.POINTER(ctypes.c_int32)
         assert list(library.pipe_metadata()[0:2]) == [1, 3]
 

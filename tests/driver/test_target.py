@@ -106,7 +106,7 @@ def test_pipelines_run_on_a_lesser_instruction_set() -> None:
     assert [f.realize([16], base)[i] for i in (0, 15)] == [0.0, 7.5]
 
 
-@pytest.mark.parametrize(("feature", "advice"), [("cuda", "CPU"), ("strict_float", "strict_float()"), ("profile", "not supported")])
+@pytest.mark.parametrize(("feature", "advice"), [("cuda", "CPU"), ("strict_float", "strict_float()"), ("profile_by_timer", "use profile"), ("msan", "not supported")])
 def test_features_that_cannot_be_honoured(feature: str, advice: str) -> None:
     x = hl.Var("x")
     f = hl.Func("refused")

@@ -61,7 +61,7 @@ def test_data_constraints_and_c_functions_come_along(tmp_path: Path) -> None:
     with pytest.raises(hl.CompileError, match=r"user_params\['k'\] is a scalar of type int32, but the saved pipeline takes a scalar of type float32"):
         hl.deserialize_pipeline(path, {"k": hl.Param(hl.Int(32)).parameter()})
     fresh = hl.deserialize_pipeline(path)
-    with pytest.raises(hl.CompileError, match="Buffer argument im is nullptr"):
+    with pytest.raises(hl.CompileError, match="Buffer argument im.* is nullptr"):
         fresh.realize([1])
 
 

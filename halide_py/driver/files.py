@@ -1,0 +1,232 @@
+"""Files of pipelines: C text, headers, objects and libraries that work without Python.
+
+Objects and libraries contain the C runtime, whose functions are those of Halide's runtime header, unless the target says no_runtime. They are
+weak symbols: several objects and libraries made here may be linked together, and a program's own functions of these names win.
+Every kind is made as bytes first, so that nothing is written when one cannot be made.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from ..codegen_c.function_info import function_info
+from ..codegen_c.header import header
+from ..codegen_c.python_extension import python_extension
+from ..codegen_c.registration import registration
+from ..errors import CompileError, InternalError
+from ..ir.html import to_html
+from ..ir.printer import to_text
+from ..ir.target_words import TargetFeature
+from .abi import INCLUDE_DIR, STATIC_RUNTIME
+from .aot import Unit
+from .build import link_inputs
+from .c_compiler import compile_object, link_shared
+from .cache import write_atomically
+from .file_types import OutputFileType
+from .toolchain import Toolchain, clang_toolchain
+
+_WHOLE_RUNTIME = ("-all_load", STATIC_RUNTIME) if sys.platform == "darwin" else ("--whole-archive", STATIC_RUNTIME)
+_INCLUDE = re.compile(r'^#include "(hl_\w+\.h)"\n', re.MULTILINE)
+
+
+def write_file(path: str, data: bytes, mode: int = 0o644) -> None:
+    """Write a file whole or not at all; a device or pipe is written to. Raises CompileError when that is not possible."""
+    full = os.path.realpath(path)
+    if os.path.exists(full) and not os.path.isfile(full) and not os.path.isdir(full):
+        with open(full, "wb") as device:
+            device.write(data)
+        return
+    if not write_atomically(full, data):
+        raise CompileError(f"Cannot write {path}: {_why_not(full)}")
+    os.chmod(full, mode)
+
+
+def _why_not(full: str) -> str:
+    folder = os.path.dirname(full)
+    return f"{folder} is not a folder that can be written" if not os.path.isdir(folder) or not os.access(folder, os.W_OK) else \
+        "it is a folder" if os.path.isdir(full) else "is the disk full?"
+
+
+def self_contained(text: str) -> str:
+    """C text with our headers in place of their includes."""
+    seen: set[str] = set()
+
+    def body(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name in seen:
+            return ""
+        seen.add(name)
+        with open(os.path.join(INCLUDE_DIR, name), encoding="utf-8") as file:
+            return _INCLUDE.sub(body, file.read()) + "\n"
+
+    return _INCLUDE.sub(body, text)
+
+
+# ---- Each kind as bytes
+
+
+def _compiled(unit: Unit, flags: Sequence[str]) -> bytes:
+    """What the C compiler makes of a unit."""
+    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+        made = os.path.join(folder, "made")
+        compile_object(unit.c_text(), made, unit.tools, folder, flags)
+        return read_bytes(made)
+
+
+def read_bytes(path: str) -> bytes:
+    """A file's contents."""
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _with_clang(unit: Unit) -> Unit:
+    return replace(unit, tools=clang_toolchain(unit.target))
+
+
+def object_file(unit: Unit) -> bytes:
+    """One object: the pipelines, and the runtime unless the target says no_runtime."""
+    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+        made, joined = os.path.join(folder, "made.o"), os.path.join(folder, "joined.o")
+        compile_object(unit.c_text(), made, unit.tools, folder)
+        if unit.target.has_feature(TargetFeature.NoRuntime):
+            return read_bytes(made)
+        join_objects([made, *_WHOLE_RUNTIME], joined)
+        return read_bytes(joined)
+
+
+def static_library(unit: Unit) -> bytes:
+    """A static library: the pipelines, and the runtime unless the target says no_runtime."""
+    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+        compiled, library = os.path.join(folder, f"{unit.name}.o"), os.path.join(folder, "library.a")
+        compile_object(unit.c_text(), compiled, unit.tools, folder)
+        if not unit.target.has_feature(TargetFeature.NoRuntime):
+            shutil.copyfile(STATIC_RUNTIME, library)
+        archive(library, [compiled], unit.tools)
+        return read_bytes(library)
+
+
+def shared_library(unit: Unit) -> bytes:
+    """A shared library with the runtime inside, and a list of its functions for `load_library`."""
+    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+        compiled, library = os.path.join(folder, f"{unit.name}.o"), os.path.join(folder, "library.so")
+        compile_object(unit.c_text() + unit.listing(), compiled, unit.tools, folder)
+        runtime = [] if unit.target.has_feature(TargetFeature.NoRuntime) else [STATIC_RUNTIME]
+        link_shared([compiled, *link_inputs(unit.module), *runtime], library, unit.tools)
+        return read_bytes(library)
+
+
+def _log(unit: Unit) -> str:
+    """What compiling took and gave, as JSON."""
+    start = time.perf_counter()
+    size = len(_compiled(unit, ("-c",)))
+    seconds = time.perf_counter() - start
+    return json.dumps({"name": unit.name, "functions": [e.public.display_name for e in unit.entries], "target": unit.target.to_string(),
+                       "compiler": unit.tools.identity(), "object_code_size": size, "compilation_time": seconds}, indent=1) + "\n"
+
+
+_MAKERS: dict[OutputFileType, Callable[[Unit], bytes | str]] = {
+    OutputFileType.assembly: lambda unit: _compiled(unit, ("-S",)),
+    OutputFileType.bitcode: lambda unit: _compiled(_with_clang(unit), ("-c", "-emit-llvm")),
+    OutputFileType.c_header: lambda unit: header(unit.public),
+    OutputFileType.c_source: lambda unit: self_contained(unit.c_text()),
+    OutputFileType.compiler_log: _log,
+    OutputFileType.function_info_header: lambda unit: function_info(unit.described),
+    OutputFileType.llvm_assembly: lambda unit: _compiled(_with_clang(unit), ("-S", "-emit-llvm")),
+    OutputFileType.object: object_file,
+    OutputFileType.python_extension: lambda unit: self_contained(python_extension(unit.described)),
+    OutputFileType.registration: lambda unit: registration(unit.described),
+    OutputFileType.static_library: static_library,
+    OutputFileType.stmt: lambda unit: "".join(to_text(e.inner.body) + "\n" for e in unit.entries),
+    OutputFileType.conceptual_stmt: lambda unit: "".join(e.conceptual for e in unit.entries),
+    OutputFileType.stmt_html: lambda unit: to_html(unit.name, "".join(to_text(e.inner.body) + "\n" for e in unit.entries)),
+    OutputFileType.conceptual_stmt_html: lambda unit: to_html(unit.name, "".join(e.conceptual for e in unit.entries)),
+}
+_REFUSED = {
+    OutputFileType.cpp_stub: "stubs are for Generators in C++; call one in Python by Generator.call()",
+    OutputFileType.device_code: "pipelines are compiled for the CPU",
+    OutputFileType.featurization: "features of schedules are an autoscheduler's",
+    OutputFileType.hlpipe: "save a pipeline by hl.serialize_pipeline()",
+    OutputFileType.pytorch_wrapper: "a Python extension's functions take tensors: f(x.numpy(), out.numpy())",
+    OutputFileType.schedule: "schedules written as source are an autoscheduler's",
+}
+
+
+def made(unit: Unit, kinds: Sequence[OutputFileType]) -> list[bytes]:
+    """Files of the kinds asked for. Raises CompileError for those that cannot be made."""
+    wanted = [OutputFileType(k) for k in kinds]
+    for kind in wanted:
+        if kind in _REFUSED:
+            raise CompileError(f"compile_to() cannot write {kind.name} files: {_REFUSED[kind]}. There are {', '.join(k.name for k in _MAKERS)}")
+    contents = [_MAKERS[kind](unit) for kind in wanted]
+    return [c.encode() if isinstance(c, str) else c for c in contents]
+
+
+def check_paths(paths: Sequence[str]) -> None:
+    """Raises CompileError for paths where no file can be put."""
+    for path in paths:
+        full = os.path.realpath(path)
+        if not os.access(os.path.dirname(full), os.W_OK) or os.path.isdir(full):
+            raise CompileError(f"Cannot write {path}: {_why_not(full)}")
+
+
+def write(unit: Unit, outputs: Mapping[OutputFileType, str]) -> None:
+    """Write the files asked for, each to its path. Raises CompileError, before anything is written, for what cannot be made or put there."""
+    paths = [os.fspath(path) for path in outputs.values()]
+    check_paths(paths)
+    for path, data in zip(paths, made(unit, list(outputs))):
+        write_file(path, data)
+
+
+def write_shared_library(unit: Unit, prefix: str) -> None:
+    """Write `PREFIX.so` and `PREFIX.h`; errors as for `write`."""
+    check_paths([prefix + ".so", prefix + ".h"])
+    library = shared_library(unit)
+    write_file(prefix + ".h", header(unit.public).encode())
+    write_file(prefix + ".so", library, 0o755)
+
+
+# ---- Tools
+
+
+def archive(library: str, objects: Sequence[str], tools: Toolchain) -> None:
+    """Add object files to a static library, which is made if there is none. Raises CompileError when there is no archiver."""
+    if tools.command[-2:-1] == ("ziglang",):
+        command = [*tools.command[:-1], "ar"]
+    else:
+        found = next((p for p in map(shutil.which, (os.environ.get("AR", ""), "ar", "gcc-ar", "llvm-ar")) if p), None)
+        if found is None:
+            raise CompileError("No ar found to make a static library; install binutils (Debian: apt-get install binutils) or set AR")
+        command = [found]
+    done = subprocess.run([*command, "rcs", library, *objects], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise InternalError(f"{command[0]} could not make the static library: {done.stderr.strip()}")
+
+
+def join_objects(inputs: Sequence[str], joined: str) -> None:
+    """Join object files into one. Raises CompileError when there is no linker."""
+    linker = shutil.which("ld") or shutil.which("ld.lld")
+    if linker is None:
+        raise CompileError("No ld found to join a pipeline and the runtime into one object: write a static_library, or use the target feature no_runtime")
+    done = subprocess.run([linker, "-r", *inputs, "-o", joined], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise InternalError(f"ld could not join object files: {done.stderr.strip()}")
+
+
+def standalone_runtime(path: str) -> None:
+    """The runtime as one object file (`.o`), or as a static library for any other name."""
+    if not path.endswith(".o"):
+        write_file(path, read_bytes(STATIC_RUNTIME))
+        return
+    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+        joined = os.path.join(folder, "runtime.o")
+        join_objects(_WHOLE_RUNTIME, joined)
+        write_file(path, read_bytes(joined))

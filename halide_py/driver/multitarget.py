@@ -1,0 +1,93 @@
+"""Several targets in one library: the pipeline compiled for each, and a function that takes the first whose instructions the processor has.
+
+The last target is the one for all processors. All share architecture, bits and operating system.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..codegen_c.header import header
+from ..codegen_c.metadata import metadata
+from ..codegen_c.module import argument_name, declaration, exports, parameter
+from ..errors import CompileError
+from ..ir.module import LoweredFunction, LoweredModule
+from ..ir.target import Target
+from ..ir.target_words import TargetFeature
+from .abi import STATIC_RUNTIME
+from .aot import Unit
+from .c_compiler import compile_object
+from .files import archive, read_bytes
+from .toolchain import Toolchain
+
+
+@dataclass(frozen=True)
+class MultiTarget:
+    """A pipeline for several targets: a unit for each, and the function that callers see."""
+
+    function: LoweredFunction
+    units: tuple[Unit, ...]
+
+    def header(self) -> bytes:
+        """The header for callers."""
+        return header(LoweredModule(self.function.name, [self.function])).encode()
+
+    def wrapper(self) -> str:
+        """The C text of the function that chooses."""
+        f, one_each = self.function, [u.entries[0].public for u in self.units]
+        passed = ", ".join(argument_name(a) for a in f.args)
+        parameters = ", ".join(parameter(a) for a in f.args) or "void"
+        chosen = [f"    if ({_runs(u.tools)}) return {g.qualified}({passed});" for u, g in zip(self.units[:-1], one_each)]
+        return "\n".join([
+            '#include "hl_runtime.h"\n#include "hl_vector.h"', *map(declaration, one_each), f"static int {f.name}_body({parameters}) {{", *chosen,
+            f"    return {one_each[-1].qualified}({passed});", "}", "", exports(f), metadata(f, self.units[-1].target.to_string())])
+
+    def objects(self, folder: str) -> list[str]:
+        """Compiled into a folder: an object for each target, then the wrapper's."""
+        made = []
+        for name, text, tools in [*((u.name, u.c_text(), u.tools) for u in self.units), (f"{self.function.name}_wrapper", self.wrapper(), _plain(self.units))]:
+            made.append(os.path.join(folder, f"{name}.o"))
+            compile_object(text, made[-1], tools, folder)
+        return made
+
+    def static_library(self) -> bytes:
+        """All of it, and the runtime unless the last target says no_runtime."""
+        with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+            objects, library = self.objects(folder), os.path.join(folder, "library.a")
+            if not self.units[-1].target.has_feature(TargetFeature.NoRuntime):
+                shutil.copyfile(STATIC_RUNTIME, library)
+            archive(library, objects, self.units[-1].tools)
+            return read_bytes(library)
+
+
+def _plain(units: Sequence[Unit]) -> Toolchain:
+    """The compiler for the code that runs on every processor: that of the last target."""
+    return units[-1].tools
+
+
+def _runs(tools: Toolchain) -> str:
+    """C text that is true on a processor that runs what a compiler makes."""
+    return " && ".join(f'__builtin_cpu_supports("{n}")' for n in tools.checked_features()) or "1"
+
+
+def compile_for(make: Callable[[str, Target], Unit], fn_name: str, targets: Sequence[Target], suffixes: Sequence[str] = ()) -> MultiTarget:
+    """The pipeline for each target; `make` lowers it under a name. Raises CompileError for targets that do not go together."""
+    if not targets or suffixes and len(suffixes) != len(targets):
+        raise CompileError(f"compile_to_multitarget: {len(targets)} targets and {len(suffixes)} suffixes; there must be a target at least, and as many suffixes")
+    last = targets[-1]
+    for i, t in enumerate(targets):
+        if t.has_feature(TargetFeature.JIT):
+            raise CompileError(f"compile_to_multitarget: JIT is not allowed in the target {t}")
+        if (t.arch, t.bits, t.os) != (last.arch, last.bits, last.os):
+            raise CompileError(f"compile_to_multitarget: all targets must have the same architecture, bits and operating system, unlike {t} and {last}")
+        if t in targets[:i]:
+            raise CompileError(f"compile_to_multitarget: the target {t} is given twice")
+    words = [re.sub(r"\W", "_", s).strip("_") for s in suffixes or [t.to_string() for t in targets]]
+    units = tuple(make(f"{fn_name}_{word}", t) for word, t in zip(words, targets))
+    shared = units[-1].entries[0].public._replace(name=fn_name.replace("::", "_"), display_name=fn_name)
+    return MultiTarget(shared, units)
