@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -22,13 +25,23 @@ def test_the_place_of_an_argmax_is_an_index() -> None:
         total.realize([4])
 
 
-def test_hundreds_of_updates_cost_no_more_than_their_number() -> None:
+def test_updates_cost_no_more_than_their_number(effort: Callable[[Callable[[], object]], int], tmp_path: Path) -> None:
     """What they read is united once a stage: 300 of them took half a minute when it was united pair by pair."""
-    f, r = hl.Func("f"), hl.RDom([(0, 5)])
-    f[x] = x
+
+    def updated(count: int) -> hl.Func:
+        f, r = hl.Func("f"), hl.RDom([(0, 5)])
+        f[x] = x
+        for k in range(count):
+            f[r.x] = f[r.x] * 3 + f[(r.x + k) % 5]
+        return f
+
+    def lower(count: int) -> None:
+        updated(count).compile_to_lowered_stmt(str(tmp_path / "f.stmt"), [])
+
+    lower(10)
+    assert effort(lambda: lower(120)) < 4 * effort(lambda: lower(60))  # distinct ends of every stage before: quadratic, and little of it
     wanted = np.arange(5)
-    for k in range(200):
-        f[r.x] = f[r.x] * 3 + f[(r.x + k) % 5]
+    for k in range(20):
         for i in range(5):
             wanted[i] = (wanted[i] * 3 + wanted[(i + k) % 5]) & 0xffffffff
-    np.testing.assert_array_equal(np.array(f.realize([5])), wanted.astype(np.uint32).view(np.int32))
+    np.testing.assert_array_equal(np.array(updated(20).realize([5])), wanted.astype(np.uint32).view(np.int32))
