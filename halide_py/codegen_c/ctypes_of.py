@@ -9,7 +9,7 @@ from ..errors import CompileError
 from ..ir import nodes as n
 from ..ir.types import Type
 
-_TAKEN = frozenset(
+TAKEN = frozenset(
     # keywords of C and C++, the macros GNU compilers define, the types of hl_runtime.h
     "alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl concept const constexpr continue decltype default delete do "
     "double dynamic_cast else enum explicit export extern false float for friend goto if inline int long main mutable namespace new noexcept not not_eq "
@@ -22,8 +22,8 @@ _OURS = re.compile(r"_?hl_|_?halide_|HL_|__|_[A-Z]|[uifcq]\d+x\d+u?$")
 def c_identifier(name: str) -> str:
     """A C identifier for an IR name, none that means something already."""
     clean = re.sub(r"\W", "_", name, flags=re.ASCII)
-    if not clean or clean[0].isdigit() or clean in _TAKEN:
-        return "_" + clean.lower() if clean in _TAKEN else "_" + clean
+    if not clean or clean[0].isdigit() or clean in TAKEN:
+        return "_" + clean.lower() if clean in TAKEN else "_" + clean
     return "v" + clean if _OURS.match(clean) else clean
 
 

@@ -129,6 +129,19 @@ static inline void hl_scratch_end(struct hl_scratch *s) {
 _add("hl_profiled", """static inline void hl_profile_end(struct hl_profile_func **before) { hl_profile_leave(*before); }
 #define HL_PROFILED __attribute__((cleanup(hl_profile_end), unused))
 #define HL_PROFILED_RUN __attribute__((cleanup(hl_profile_finish), unused))""")
+_add("hl_lock", """#ifdef __cplusplus
+extern "C"
+#endif
+int sched_yield(void);
+static char hl_locks[256];
+static char *hl_lock_of(const void *element) {
+    char *lock = hl_locks + ((uint64_t)(uintptr_t)element * 0x9e3779b97f4a7c15ull >> 56);
+    for (int spins = 0; __atomic_test_and_set(lock, __ATOMIC_ACQUIRE); spins++)
+        if (spins > 64) sched_yield();
+    return lock;
+}
+static inline void hl_unlock(char *const *lock) { __atomic_clear(*lock, __ATOMIC_RELEASE); }
+#define HL_LOCK __attribute__((cleanup(hl_unlock)))""")
 _add("hl_times", """static inline int64_t hl_times(int64_t a, int64_t b) {
     int64_t r;
     return a <= 0 || b <= 0 ? 0 : __builtin_mul_overflow(a, b, &r) ? INT64_C_MAX : r;

@@ -10,7 +10,7 @@ from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.traverse import nodes_of
 from ..ir.types import Type
-from . import closures, memory
+from . import atomics, closures, memory
 from .ctypes_of import memory_type
 from .emitter import Emitter
 from .expressions import bind
@@ -139,6 +139,10 @@ def _is_small(s: n.Stmt) -> bool:
     return not s.mask & n.For.bit and not any(True for _ in nodes_of(s, n.Allocate)) and any(x.index.type.is_vector() for x in nodes_of(s, n.Store))
 
 
+def _atomic(em: Emitter, s: n.Atomic) -> None:
+    atomics.atomic(em, s, stmt)
+
+
 def _store(em: Emitter, s: n.Store) -> None:
     memory.store(em, s)
 
@@ -206,5 +210,5 @@ def _evaluate(em: Emitter, s: n.Evaluate) -> None:
 
 _HANDLERS: dict[type[n.Stmt], Callable[[Emitter, Any], None]] = {
     n.Block: _block, n.LetStmt: _let, n.Assert: _assert, n.Produce: _produce, n.For: _for, n.Store: _store, n.Allocate: _allocate, n.IfThenElse: _if,
-    n.Evaluate: _evaluate,
+    n.Evaluate: _evaluate, n.Atomic: _atomic,
 }

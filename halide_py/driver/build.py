@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Sequence
 
 from ..codegen_c import generate
+from ..codegen_c.ctypes_of import TAKEN
 from ..errors import CompileError, InternalError
 from ..ir import nodes as n
 from ..ir.build import FALSE, NOTHING
@@ -39,7 +40,7 @@ _kept_nodes = [0]
 def c_name(name: str) -> str:
     """A C identifier for a pipeline's name."""
     clean = re.sub(r"\W", "_", name)
-    return "_" + clean if clean[:1].isdigit() else clean
+    return "_" + clean if clean[:1].isdigit() or clean in TAKEN else clean
 
 
 def lower_to_module(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: str, target: Target,

@@ -8,11 +8,11 @@ limits the variables in it and the linear form it speaks of. Conditions of Selec
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from . import nodes as n
-from .build import as_int, const, is_true
+from .build import TRUE, as_int, const, is_true, select
 from .conditions import conjuncts, limit
 from .interning import symbol_bit, symbol_bits
 from .interval import Bounds, FuncValues, Interval
@@ -51,6 +51,27 @@ def merge_boxes(*boxes: Box) -> Box:
             used = c if used is None else n.Or(used, c)
         used = None if used is None else simplify(used) if len(conditions) > 1 else used
     return Box([Interval.hull(dims) for dims in zip(*(box.intervals for box in boxes))], used)
+
+
+def boxes_either(condition: n.Expr, a: Mapping[str, Box], b: Mapping[str, Box]) -> dict[str, Box]:
+    """What is touched when `condition`, the same for all, decides between two statements. Neither mapping is changed."""
+    out = {}
+    for name in {**a, **b}:
+        x, y = a.get(name), b.get(name)
+        if x is None or y is None:
+            box = x or y
+            assert box is not None
+            decides = condition if x is not None else n.Not(condition)
+            out[name] = Box(box.intervals, simplify(decides if box.used is None else n.And(decides, box.used)))
+        else:
+            used = None if x.used is None and y.used is None else simplify(select(condition, x.used or TRUE, y.used or TRUE))
+            out[name] = Box([_either(condition, i, j) for i, j in zip(x.intervals, y.intervals)], used)
+    return out
+
+
+def _either(condition: n.Expr, a: Interval, b: Interval) -> Interval:
+    low = None if a.min is None or b.min is None else simplify(select(condition, a.min, b.min))
+    return Interval(low, None if a.max is None or b.max is None else simplify(select(condition, a.max, b.max)))
 
 
 _Names = Collection[str] | None
@@ -146,9 +167,11 @@ class _Walk:
 
     def touch(self, name: str, args: Iterable[n.Expr]) -> None:
         """Include a point of a Func or image."""
-        if self.names is not None and name not in self.names:
-            return
-        intervals = [self.bounds.of(self.expand(a)) for a in args]
+        if self.names is None or name in self.names:
+            self.include(name, [self.bounds.of(self.expand(a)) for a in args], self.conditions)
+
+    def include(self, name: str, intervals: Sequence[Interval], holding: Sequence[n.Expr]) -> None:
+        """Include a box that is touched where all conditions hold."""
         dims = self.found.get(name)
         if dims is None:
             dims = self.found[name] = [_Dimension() for _ in intervals]
@@ -156,11 +179,11 @@ class _Walk:
         for d, i in zip(dims, intervals):
             d.add(i)
         conditions = self.used[name]
-        if not self.conditions:
+        if not holding:
             self.used[name] = None
         elif conditions is not None:
-            here = self.conditions[0]
-            for c in self.conditions[1:]:
+            here = holding[0]
+            for c in holding[1:]:
                 here = n.And(here, c)
             if here not in conditions:
                 conditions.append(here)
@@ -243,6 +266,9 @@ class _Walk:
         elif type(s) is n.IfThenElse:
             self.expr(s.condition)
             condition = self.bounds.simple(self.expand(s.condition))
+            if s.else_case is not None and not self.bounds.varies(condition) and not reads_memory(condition):
+                self.decided(condition, s.then_case, s.else_case)
+                return
             with _Branch(self, condition, True):
                 self.stmt(s.then_case)
             if s.else_case is not None:
@@ -257,13 +283,27 @@ class _Walk:
                 else:
                     self.expr(k)
 
+    def decided(self, condition: n.Expr, then_case: n.Stmt, else_case: n.Stmt) -> None:
+        """Two statements of which one runs, whatever the variables in scope are: each counts only where it runs."""
+        apart = []
+        for s, holds in ((then_case, True), (else_case, False)):
+            outer = self.found, self.used, self.conditions
+            self.found, self.used = {}, {}
+            with _Branch(self, condition, holds):
+                self.conditions = []
+                self.stmt(s)
+                apart.append(self.finish())
+            self.found, self.used, self.conditions = outer
+        for name, box in boxes_either(condition, *apart).items():
+            self.include(name, box.intervals, self.conditions if box.used is None else [*self.conditions, box.used])
+
     def provide(self, s: n.Provide) -> None:
-        """A Provide, as under a condition if it has a predicate."""
+        """A Provide; its predicate is for what it writes."""
         self.expr(s.predicate)
-        with _Branch(self, self.bounds.simple(self.expand(s.predicate)), True):
-            for e in (*s.values, *s.args):
-                self.expr(e)
-            if self.writes:
+        for e in (*s.values, *s.args):
+            self.expr(e)
+        if self.writes:
+            with _Branch(self, self.bounds.simple(self.expand(s.predicate)), True):
                 self.touch(s.name, s.args)
 
 

@@ -106,10 +106,21 @@ class StageSchedule:
     allow_race_conditions: bool = False
     atomic: bool = False
     override_associativity: bool = False
+    specializations: list[Specialization] = field(default_factory=list)
 
     def copy(self) -> StageSchedule:
         """A schedule of its own that says the same."""
-        return replace(self, rvars=list(self.rvars), splits=[replace(s) for s in self.splits], dims=[replace(d) for d in self.dims])
+        return replace(self, rvars=list(self.rvars), splits=[replace(s) for s in self.splits], dims=[replace(d) for d in self.dims],
+                       specializations=[replace(s, schedule=s.schedule and s.schedule.copy()) for s in self.specializations])
+
+
+@dataclass
+class Specialization:
+    """Another schedule for the runs in which `condition`, of parameters only, holds; without a schedule such runs fail with the message `failure`."""
+
+    condition: Expr
+    schedule: StageSchedule | None
+    failure: str = ""
 
 
 @dataclass(eq=False)
@@ -137,7 +148,8 @@ class LoopLevel:
         """Whether this is just inside the lowered loop named `loop` (`func.s0.var`); without a stage, in whichever stage has such a loop."""
         if self.kind != "at" or not loop.startswith(self.func + ".s"):
             return False
-        stage, _, var = loop[len(self.func) + 2:].partition(".")
+        place, _, var = loop[len(self.func) + 2:].partition(".")
+        stage = place.partition("/")[0]  # `f.s0/1.x` is the loop of a specialization
         return var == self.var and stage.isdigit() and self.stage in (-1, int(stage))
 
     def same(self, other: LoopLevel) -> bool:

@@ -404,6 +404,14 @@ class Produce(Stmt):
 
 
 @node
+class Atomic(Stmt):
+    """`body` updates elements of Func `name` that other threads may update at the same time: each as if nothing came in between."""
+
+    name: str
+    body: Stmt
+
+
+@node
 class For(Stmt):
     """Run `body` for name = min, ..., min + extent - 1."""
 

@@ -61,6 +61,9 @@ def float_text(value: float, t: Type) -> str:
     return (f"{value:e}" if small else f"{value:f}") + suffix
 
 
+_HEADS: dict[type[n.Stmt], str] = {n.Produce: "produce", n.HoistedStorage: "hoisted storage", n.Atomic: "atomic"}
+
+
 class _Printer:
     """Appends pieces of text to `out`; `names` maps shared parts that were named, `known` holds names whose type is plain from where they are bound."""
 
@@ -239,9 +242,9 @@ class _Printer:
         self.list((s.condition, s.message))
         self.out.append(")\n")
 
-    def produce(self, s: n.Produce | n.HoistedStorage) -> None:
-        """A Produce or HoistedStorage."""
-        self.line(f"{'produce' if isinstance(s, n.Produce) else 'hoisted storage'} {s.name} {{")
+    def produce(self, s: n.Produce | n.HoistedStorage | n.Atomic) -> None:
+        """A Produce, HoistedStorage or Atomic."""
+        self.line(f"{_HEADS[type(s)]} {s.name} {{")
         self.nested(s.body)
         self.line("}")
 
@@ -394,6 +397,7 @@ _STMTS: dict[type[n.Node], Callable[[_Printer, Any], None]] = {
     n.Provide: _Printer.provide,
     n.Realize: _Printer.realize,
     n.HoistedStorage: _Printer.produce,
+    n.Atomic: _Printer.produce,
     n.Allocate: _Printer.allocate,
     n.Block: _Printer.block,
     n.IfThenElse: _Printer.conditional,

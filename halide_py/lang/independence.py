@@ -12,6 +12,7 @@ from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import Definition, DimKind, Function
 from ..ir.traverse import mentions, nodes_of
+from .associativity import Combination, combination
 
 
 def _self_calls(name: str, roots: Sequence[n.Expr]) -> list[n.Call]:
@@ -71,10 +72,6 @@ def rvar_kind(f: Function, name: str, args: Sequence[n.Expr], values: Sequence[n
 # Updates in any order
 
 
-_COMMUTING = (n.Add, n.Mul, n.Min, n.Max, n.And, n.Or)
-_COMMUTING_BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", "saturating_add")
-
-
 def order_is_free(f: Function, d: Definition) -> bool:
     """Whether an update gives the same result (floats: up to rounding) in whatever order its iterations run: it stores constants, or it
     folds values that do not
@@ -83,47 +80,10 @@ def order_is_free(f: Function, d: Definition) -> bool:
         return False
     if not _reads_itself(f, d.values) and not any(v.rdom is not None for v in nodes_of(d.values, n.Variable)):
         return True
-    own = [n.Call(t, f.name, d.args, n.CallType.Halide, None, i) for i, t in enumerate(f.types)]
-    return all(_folds(f, e, me) for e, me in zip(d.values, own))
+    found = combination(f, d)
+    return isinstance(found, Combination) and found.commutative
 
 
 def _reads_itself(f: Function, roots: Sequence[n.Expr]) -> bool:
     """Whether the Func's own values are read."""
     return any(mentions(e, f.name) for e in roots)
-
-
-def _chain(e: n.Expr, kind: type[n.Expr], signs: bool) -> list[n.Expr]:
-    """The operands of a chain of one operation; for sums also those subtracted (the first operand of a Sub goes on)."""
-    out, stack = [], [e]
-    while stack:
-        x = stack.pop()
-        if type(x) is kind:
-            stack += [x.b, x.a]  # type: ignore[attr-defined]
-        elif signs and type(x) is n.Sub:
-            out.append(x.b)
-            stack.append(x.a)
-        else:
-            out.append(x)
-    return out
-
-
-def _folds(f: Function, e: n.Expr, me: n.Expr) -> bool:
-    """Whether `e` is `me` combined with values free of the Func."""
-    if e is me:
-        return True
-    if isinstance(e, n.Select):
-        other = e.false_value if e.true_value is me else e.true_value if e.false_value is me else None
-        return other is not None and not mentions(e.condition, f.name) and _folds(f, other, me)
-    if isinstance(e, n.Call) and e.name in _COMMUTING_BITS and e.call_type is n.CallType.PureIntrinsic:
-        parts = list(e.args)
-        if e.name == "saturating_add" and e.type.is_int():
-            return False  # clamping at both ends depends on the order
-    elif type(e) in _COMMUTING:
-        parts = _chain(e, type(e), type(e) is n.Add)
-    elif type(e) is n.Sub:
-        if mentions(e.b, f.name):
-            return False
-        parts = [*_chain(e.a, n.Add, True), e.b]
-    else:
-        return False
-    return parts.count(me) == 1 and not any(mentions(p, f.name) for p in parts if p is not me)

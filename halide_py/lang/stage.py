@@ -16,24 +16,25 @@ from typing import Any, NoReturn, TypeVar
 from ..errors import CompileError, user_error, user_location
 from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.function import OUTERMOST, Definition, Dim, DimKind, Function, Split, SplitKind, StageSchedule, TailStrategy
+from ..ir.function import OUTERMOST, Definition, Dim, DimKind, Function, Specialization, Split, SplitKind, StageSchedule, TailStrategy
 from ..ir.nodes import ForType, Partition
 from ..ir.printer import to_text
-from ..ir.traverse import nodes_of
+from ..ir.traverse import free_variables, nodes_of
 from ..ir.types import INT32
+from .associativity import combination
 from .devices import DeviceDirectives
 from .edits import count_edit
 from .expr import Expr, to_node
 from .independence import order_is_free
 from .promotion import convert
 from .rdom import RVar, VarOrRVar, as_loop, loops
+from .rfactor import rfactor
 from .splits import append_split
 from .var import Var
 
 S = TypeVar("S", bound="StageDirectives")
 
-_UNSUPPORTED_TAILS = (TailStrategy.PredicateLoads, TailStrategy.PredicateStores,
-                      TailStrategy.ShiftInwardsAndBlend, TailStrategy.RoundUpAndBlend)
+_BLENDS = (TailStrategy.ShiftInwardsAndBlend, TailStrategy.RoundUpAndBlend)
 _EXACT_TAILS = (TailStrategy.Auto, TailStrategy.GuardWithIf, TailStrategy.Predicate)
 _WORD = {ForType.Parallel: "parallel", ForType.Vectorized: "vectorized", ForType.Unrolled: "unrolled", ForType.Serial: "serial"}
 
@@ -56,6 +57,48 @@ class StageDirectives(DeviceDirectives):
 
     def _schedule(self) -> StageSchedule:
         return self._definition().schedule
+
+    def specialize(self, condition: Any) -> Stage:
+        """Another schedule for the runs in which `condition`, a boolean Expr of parameters and buffers' sizes, holds: `f.specialize(p).vectorize(x, 8)`.
+
+        Gives the Stage to schedule; it begins with what was scheduled so far, and what is scheduled on the Func later is not for it. Conditions are
+        tried in the order they were given; the code for one is simplified by knowing that it holds. Raises CompileError for a condition that is no
+        boolean or depends on Vars, RVars or Funcs, and after specialize_fail().
+        """
+        e = to_node(condition)
+        if not e.type.is_bool() or e.type.is_vector():
+            self._fail(f"argument 'condition' passed to specialize must be of type bool, but {to_text(e)} has type {e.type}")
+        for v in free_variables(e).values():
+            if v.param is None:
+                self._fail(f"specialization condition {to_text(e)} depends on {_kind(v.rdom is not None)} {v.name}. Specialization conditions may not depend "
+                           "on any Vars or RVars, only on parameters and the shapes of buffers")
+        for c in nodes_of(e, n.Call):
+            if c.call_type in (n.CallType.Halide, n.CallType.Image):
+                self._fail(f"specialization condition {to_text(e)} reads {c.name}; it may depend on parameters and the shapes of buffers only")
+        return Stage.of(self.func_handle(), self._stage, self._specialization(e, "specialize"))
+
+    def _specialization(self, condition: n.Expr, directive: str, failure: str = "") -> StageSchedule:
+        """The schedule of a specialization, made unless there is one for the condition."""
+        mine = self._schedule()
+        if mine.specializations and mine.specializations[-1].failure:
+            self._fail("cannot add new specializations after specialize_fail()." if not failure else
+                       "only one specialize_fail() may be defined per Stage.")
+        for s in mine.specializations:
+            if s.condition is condition and s.schedule is not None:
+                return s.schedule
+        new = replace(mine.copy(), specializations=[])
+        self._edited().specializations.append(Specialization(condition, None if failure else new, failure))
+        return new
+
+    def specialize_fail(self, message: str) -> None:
+        """Make runs for which no specialization's condition holds fail with a message. Raises CompileError for an empty one and for a second call."""
+        if not isinstance(message, str) or not message:
+            self._fail("argument 'message' of specialize_fail() must be a text that is not empty")
+        self._specialization(b.TRUE, "specialize_fail", message)
+
+    def func_handle(self) -> Any:
+        """The Func."""
+        return self
 
     def _edited(self) -> StageSchedule:
         """The schedule, about to be changed."""
@@ -144,11 +187,16 @@ class StageDirectives(DeviceDirectives):
         return self
 
     def _check_tail(self, old: str, d: Dim, tail: TailStrategy) -> None:
-        if tail in _UNSUPPORTED_TAILS:
-            self._fail(f"tail strategy {tail.name} for splitting {old} is not supported; use GuardWithIf, RoundUp, ShiftInwards or Auto")
         if d.is_rvar() and tail not in _EXACT_TAILS:
             self._fail(f"when splitting RVar {old} the tail strategy must be GuardWithIf, Predicate, or Auto, not {tail.name}. "
                        "Anything else may change the meaning of the algorithm")
+        if tail is TailStrategy.PredicateLoads and old in self._inner_names():
+            self._fail(f"can't use TailStrategy.PredicateLoads for splitting {old}, which stems from the inner loop of another split; use Predicate or GuardWithIf")
+        if tail is TailStrategy.PredicateLoads and self._moved_inwards(old):
+            self._fail(f"can't use TailStrategy.PredicateLoads for splitting {old}, because blocks of it are moved inwards by another split (ShiftInwards): it would "
+                       "store what it did not load over values that were computed; use Predicate or GuardWithIf")
+        if tail in _BLENDS:
+            self._check_blend(old, tail)
         if self._stage == 0:
             return
         if tail is TailStrategy.ShiftInwards:
@@ -160,6 +208,46 @@ class StageDirectives(DeviceDirectives):
                        "update definition. It may "
                        "redundantly recompute some values, which could change the meaning of the algorithm. Use TailStrategy.GuardWithIf "
                        "instead")
+
+    def _moved_inwards(self, old: str) -> bool:
+        inwards = (TailStrategy.ShiftInwards, TailStrategy.ShiftInwardsAndBlend, *((TailStrategy.Auto,) if self._stage == 0 else ()))
+        return any(s.kind is SplitKind.Split and s.tail in inwards and s.old in self._relatives(old) for s in self._schedule().splits)
+
+    def _check_blend(self, old: str, tail: TailStrategy) -> None:
+        """What is kept is read and stored again, so no two iterations that meet there may run at once."""
+        kinds = (ForType.Parallel, ForType.Vectorized) if tail is TailStrategy.ShiftInwardsAndBlend else (ForType.Parallel,)
+        for d in self._schedule().dims:
+            if d.for_type in kinds and d.var in ({old} if d.for_type is ForType.Vectorized else self._relatives(old)):
+                self._fail(f"tail strategy {tail.name} may not be used to split {old}, because {d.var}, which stems from the same Var, is {_WORD[d.for_type]}: "
+                           "this could cause a race condition. Use GuardWithIf or Predicate")
+
+    def _relatives(self, old: str) -> set[str]:
+        """The loops that share an original variable with the loop `old`."""
+        group = {d.var: {d.var} for d in self._schedule().dims}
+        for s in self._schedule().splits:
+            names = {s.old, s.outer, s.inner} - {""}
+            joined = set().union(names, *(group.get(name, set()) for name in names))
+            group.update(dict.fromkeys(joined, joined))
+        return group.get(old, {old})
+
+    def _check_blended(self, d: Dim, kind: ForType) -> None:
+        """No loop may run in parallel (for blocks moved inwards: in vectors) over blocks that are blended with what they overlap."""
+        for s in self._schedule().splits:
+            if s.tail not in _BLENDS or self._stage == 0 or d.var not in self._relatives(s.old):
+                continue
+            if kind is ForType.Parallel or kind is ForType.Vectorized and s.tail is TailStrategy.ShiftInwardsAndBlend and d.var in self._blocks(s):
+                self._fail(f"can't mark {d.var} as {_WORD[kind]}, because {s.old} was split with tail strategy {s.tail.name}: this could cause a race condition. "
+                           "Split it with GuardWithIf or Predicate")
+
+    def _blocks(self, split: Split) -> set[str]:
+        """The loops that stem from the outer loop of a split."""
+        names, splits = {split.outer}, self._schedule().splits
+        for s in splits[next(i for i, s in enumerate(splits) if s is split) + 1:]:
+            if s.kind is SplitKind.Fuse and names & {s.outer, s.inner}:
+                names.add(s.old)
+            elif s.kind is not SplitKind.Fuse and s.old in names:
+                names |= {s.outer, s.inner}
+        return names
 
     def _inner_names(self) -> set[str]:
         """The loops that stem from the inner loop of a split."""
@@ -269,7 +357,8 @@ class StageDirectives(DeviceDirectives):
     # -- how loops run
 
     def _check_race(self, d: Dim, kind: ForType) -> None:
-        if kind in (ForType.Parallel, ForType.Vectorized) and d.kind is DimKind.ImpureRVar and not self._schedule().allow_race_conditions:
+        s = self._schedule()
+        if kind in (ForType.Parallel, ForType.Vectorized) and d.kind is DimKind.ImpureRVar and not s.allow_race_conditions and not s.atomic:
             self._fail(f"marking var {d.var} as {_WORD[kind]} may introduce a race condition resulting in incorrect output, because its "
                        "iterations may touch "
                        "the same element. Use atomic() if the operation is associative, or allow_race_conditions() if you know that there "
@@ -281,6 +370,7 @@ class StageDirectives(DeviceDirectives):
         if d.var == OUTERMOST and kind is not ForType.Serial:
             self._fail(f"can't mark __outermost as {_WORD[kind]}; it has one iteration")
         self._check_race(d, kind)
+        self._check_blended(d, kind)
         self._edited()
         d.for_type = kind
         return self
@@ -360,6 +450,26 @@ class StageDirectives(DeviceDirectives):
             d.partition = Partition.Always
         return self
 
+    def atomic(self: S, override_associativity_test: bool = False) -> S:
+        """Update each element in one step that nothing can come in between, so that loops over RVars may run in parallel or in vectors.
+
+        The update must be associative and commutative, so that the order does not matter; with `override_associativity_test` you answer for that.
+        Call it before `parallel` and `vectorize`. Raises CompileError with the reason when the update is not seen to be so.
+        """
+        if not override_associativity_test and self._stage > 0:
+            self._check_any_order()
+        s = self._edited()
+        s.atomic, s.override_associativity = True, bool(override_associativity_test)
+        return self
+
+    def _check_any_order(self) -> None:
+        if order_is_free(self.function, self._definition()):
+            return
+        found = combination(self.function, self._definition())
+        reason = found if isinstance(found, str) else "which of equal values wins depends on the order"
+        self._fail(f"failed to call atomic() on {self._title()} since it can't prove associativity or commutativity of the operator: {reason}. If you know that the "
+                   "order does not matter, call atomic(override_associativity_test=True)")
+
     def allow_race_conditions(self: S) -> S:
         """Let loops over RVars run in parallel or in vectors although it cannot be proved that the result stays the same."""
         self._edited().allow_race_conditions = True
@@ -399,11 +509,51 @@ def _tile_arguments(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[A
                     "(previous, outers, inners, factors) or (previous, inners, factors); then a tail strategy")
 
 
+def _preserved(args: Sequence[Any], kwargs: dict[str, Any]) -> list[tuple[str, str]]:
+    """The names of (RVar, Var) pairs that rfactor() was given."""
+    given = dict(zip(("r", "v") if len(args) == 2 else ("preserved",), args)) | kwargs
+    if len(args) + len(kwargs) != len(given) or given.keys() not in ({"r", "v"}, {"preserved"}):
+        raise TypeError("rfactor() takes an RVar and a Var, or a list of such pairs")
+    pairs = [tuple(p) for p in given["preserved"]] if "preserved" in given else [(given["r"], given["v"])]
+    if not all(len(p) == 2 and as_loop(p[0]).is_rvar and isinstance(p[1], Var) for p in pairs):
+        raise TypeError("rfactor() takes an RVar and a Var, or a list of such pairs")
+    return [(as_loop(r).name(), v.name()) for r, v in pairs]
+
+
 class Stage(StageDirectives):
     """The schedule of one definition: `f.update(0).vectorize(x, 8)`; `Stage(f)` is that of the pure definition."""
 
     def __init__(self, func: Any, stage: int = 0) -> None:
         self.func, self.function, self._stage = func, func.function, stage
+        self._own: StageSchedule | None = None  # that of a specialization
+
+    @staticmethod
+    def of(func: Any, stage: int, schedule: StageSchedule | None) -> Stage:
+        """The handle of a specialization of a stage."""
+        new = Stage(func, stage)
+        new._own = schedule
+        return new
+
+    def _schedule(self) -> StageSchedule:
+        return super()._schedule() if self._own is None else self._own
+
+    def func_handle(self) -> Any:
+        """The Func."""
+        return self.func
+
+    def rfactor(self, *args: Any, **kwargs: Any) -> Any:
+        """Split an associative reduction in two: `rfactor(r.y, u)` or `rfactor([(r.x, u), (r.y, v)])`.
+
+        Gives a new Func with the same dimensions and the given Vars after them, which reduces over all other RVars; this update then reduces what is left
+        over the RVars that were given. RVars may be parts of split or fused ones. The result is the same (floats: up to rounding). Raises CompileError
+        with the reason where the update is not seen to be associative, and where the order matters and inner loops are to be kept.
+        """
+        pairs = _preserved(args, kwargs)
+        if self._stage == 0:
+            self._fail("rfactor() must be called on an update definition")
+        if self._own is not None:
+            self._fail("rfactor() must be called on the stage itself, not on a specialization; call it before specialize()")
+        return type(self.func).of(rfactor(self.function, self._stage - 1, pairs, self._fail))
 
     def name(self) -> str:
         """The stage as messages name it: `f`, `f.update(0)`."""

@@ -142,6 +142,8 @@ class AllocationBounds:
 def _computed_box(s: n.Realize, stages: list[StageNest]) -> Box | None:
     """The region the stages compute, when the production stands right inside the Realize and no stage scatters; None otherwise."""
     body = s.body
+    if any(one.beyond for nest in stages for one in (nest, *(s.nest for s in nest.specializations))):
+        return None
     if not (isinstance(body, n.Block) and isinstance(body.stmts[0], n.Produce) and body.stmts[0].name == s.name):
         return None
     intervals = []

@@ -1,32 +1,45 @@
-"""Loops over the RVars of atomic updates keep to one thread.
+"""Updates of atomic stages inside parallel loops over RVars become atomic: their iterations may meet at one element.
 
-Before: `parallel (h.s1.r$x) { h(im(r$x)) = h(im(r$x)) + 1 }` of a stage scheduled atomic(). After: the same loop, serial.
+Before: `parallel (h.s1.r$x) { h(im(r$x)) = h(im(r$x)) + 1 }` of a stage scheduled atomic(). After: `... { atomic h { h(...) = ... } }`.
 
-`atomic()` says that any interleaving of whole updates is fine, so one after the other is. Loops over pure Vars of the stage stay parallel: their
-iterations touch different elements. Vector lanes that collide are combined or serialized by `vectorize`.
+Loops over pure Vars of the stage need nothing: their iterations touch different elements. Code generation uses the machine's atomic operations for one
+element, a lock for tuples whose elements depend on each other. Behaviour: Halide's AddAtomicMutex.cpp.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 from ..ir import nodes as n
-from ..ir.function import DimKind, Function
-from ..ir.traverse import Rec, rewrite
+from ..ir.function import DimKind
+from ..ir.traverse import Rec, mentions, rewrite
+from .loop_nest import StageNest
 
 
-def serialize_atomics(stmt: n.Stmt, functions: Mapping[str, Function]) -> n.Stmt:
-    """`stmt` with the parallel loops over RVars of atomic stages made serial. `functions` are all Functions of the pipeline."""
-    racing = {
-        f"{f.stage_name(k)}.{dim.var}"
-        for f in functions.values() for k, stage in enumerate(f.stages()) if stage.schedule.atomic
-        for dim in stage.schedule.dims if dim.kind is DimKind.ImpureRVar and dim.for_type is n.ForType.Parallel
-    }
+def inject_atomics(stmt: n.Stmt, nests: Iterable[StageNest]) -> n.Stmt:
+    """`stmt` with the updates inside racing loops of atomic stages made atomic."""
+    racing = {f"{one.loop_prefix}{dim.var}": nest.function.name
+              for nest in nests for one in (nest, *(s.nest for s in nest.specializations)) if one.definition.schedule.atomic
+              for dim in one.definition.schedule.dims if dim.kind is DimKind.ImpureRVar and dim.for_type is n.ForType.Parallel}
     if not racing:
         return stmt
 
     def loop(s: n.For, rec: Rec) -> n.Stmt:
-        kind = n.ForType.Serial if s.name in racing else s.kind
-        return n.For(s.name, s.min, s.extent, kind, s.partition, rec(s.body))
+        name = racing.get(s.name)
+        if name is None:
+            return s.map_children(rec)  # type: ignore[no-any-return]
+
+        def provide(p: n.Provide, rec: Rec) -> n.Stmt:
+            return n.Atomic(name, p) if p.name == name else p
+
+        return n.For(s.name, s.min, s.extent, s.kind, s.partition, rewrite(s.body, {n.Provide: provide, n.Atomic: lambda a, rec: a}))
 
     return rewrite(stmt, {n.For: loop})
+
+
+def separate(s: n.Stmt) -> list[n.Stmt] | None:
+    """The stores of several elements one by one, where none reads what another writes; None otherwise."""
+    if not isinstance(s, n.Block) or not all(isinstance(one, n.Provide) for one in s.stmts):
+        return None
+    independent = all(p is q or not mentions(p, q.name) for p in s.stmts for q in s.stmts)  # type: ignore[attr-defined]
+    return list(s.stmts) if independent else None

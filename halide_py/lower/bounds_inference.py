@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.boxes import Box, boxes_required, merge_boxes
+from ..ir.boxes import Box, boxes_either, boxes_required, merge_boxes
 from ..ir.function import Bound, Definition, Function
 from ..ir.interval import Interval, bounds_of_expr, type_interval
 from ..ir.simplify import simplify
@@ -76,7 +76,14 @@ class Stage:
 
 
 def _reads(nest: StageNest, values: FuncValues) -> dict[str, Box]:
-    """What a stage reads when its variables range over its region."""
+    """What a stage reads when its variables range over its region; which of it depends on the specialization that runs."""
+    boxes = _reads_alone(nest, values) if nest.failure is None else {}
+    for s in reversed(nest.specializations):
+        boxes = boxes_either(s.condition, _reads_alone(s.nest, values) if s.failure is None else {}, boxes)
+    return boxes
+
+
+def _reads_alone(nest: StageNest, values: FuncValues) -> dict[str, Box]:
     scope = {}
     for v in nest.base_variables:
         p = nest.prefix + v

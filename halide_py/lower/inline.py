@@ -50,6 +50,9 @@ def check_inlined_schedule(f: Function) -> None:
             raise CompileError(
                 f"Func {f.name} is scheduled inline, but its dimension {dim.var} is marked {verb}; give {f.name} a loop nest of its own "
                 f"with compute_root() or compute_at(), or drop the directive ({f.where})")
+    if f.pure.schedule.specializations:
+        raise CompileError(f"Func {f.name} is scheduled inline, but has specialize(); give {f.name} a loop nest of its own with compute_root() or compute_at(), or "
+                           f"drop the directive ({f.where})")
     for level, directives in ((f.schedule.store_level, "store_at() or store_root()"), (f.schedule.hoist_level, "hoist_storage() or hoist_storage_root()")):
         if not level.is_inline():
             raise CompileError(f"Func {f.name} has {directives} but is computed inline; call compute_at() or compute_root() too ({f.where})")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..errors import CompileError
 from ..ir import build as b
@@ -18,7 +18,7 @@ from ..ir.function import OUTERMOST, Definition, Function, Split, SplitKind, Tai
 from ..ir.interval import Bounds, Interval
 from ..ir.intrinsics import intrinsic
 from ..ir.simplify import simplify
-from ..ir.traverse import free_variables, substitute
+from ..ir.traverse import Rec, free_variables, rewrite, substitute
 from ..ir.types import INT32
 from .inline import substitute_vars
 
@@ -78,18 +78,34 @@ class StageNest:
     base_variables: tuple[str, ...]
     covers: dict[str, bool] = field(default_factory=dict)
     fused: dict[str, Fused] = field(default_factory=dict)
+    variant: int = 0  # number of the specialization this is; 0 for none
+    specializations: list[SpecializedNest] = field(default_factory=list)  # tried in order before this one
+    failure: n.Stmt | None = None  # what happens instead, when the last specialization was specialize_fail()
+    beyond: bool = False  # whether more is stored than `variables` say (PredicateLoads)
 
     @property
     def prefix(self) -> str:
-        """What this stage's loops and bounds are named after: `f.s0.`."""
+        """What this stage's bounds are named after: `f.s0.`."""
         return f"{self.function.name}.s{self.index}."
+
+    @property
+    def loop_prefix(self) -> str:
+        """What its loops are named after: `f.s0.`, `f.s0/1.` for its first specialization."""
+        return loop_prefix(self.function, self.index, self.variant)
 
     def between(self, depth: int) -> list[Container]:
         """The lets and guards just inside loop number `depth - 1`, outermost first."""
         return [c for c in self.containers if c.depth == depth]
 
     def stmt(self) -> n.Stmt:
-        """The whole nest, with the loop bounds frozen in `f.s0.x.loop_min`, `.loop_max`, `.loop_extent` around it."""
+        """The whole nest: that of the first specialization whose condition holds, else this one."""
+        body = self.loop_stmt() if self.failure is None else self.failure
+        for s in reversed(self.specializations):
+            body = n.IfThenElse(s.condition, s.nest.loop_stmt() if s.failure is None else s.failure, body)
+        return body
+
+    def loop_stmt(self) -> n.Stmt:
+        """The loops of this nest alone, with the loop bounds frozen in `f.s0.x.loop_min`, `.loop_max`, `.loop_extent` around it."""
         body: n.Stmt = self.provide
         for depth in range(len(self.loops), -1, -1):
             for c in reversed(self.between(depth)):
@@ -99,7 +115,7 @@ class StageNest:
                 body = n.For(loop.name, loop.min, loop.extent, loop.kind, loop.partition, body)
         lets: list[tuple[str, n.Expr]] = []
         for v in self.base_variables:
-            p = self.prefix + v
+            p = self.loop_prefix + v
             low, high = self.asked(v)
             lets += [(p + ".loop_min", low), (p + ".loop_max", high), (p + ".loop_extent", b.add(b.sub(high, low), b.i32(1)))]
         return b.let_stmts(lets, body)
@@ -145,14 +161,35 @@ class StageNest:
 
     def covered(self, v: str) -> tuple[n.Expr, n.Expr]:
         """The interval of `v` that the loops really compute, more than what is asked for under RoundUp and ShiftInwards only."""
+        low, high = self._covered(v)
+        for s in reversed(self.specializations):
+            lower, higher = s.nest._covered(v) if s.failure is None else self.asked(v)
+            low, high = b.select(s.condition, lower, low), b.select(s.condition, higher, high)
+        return simplify(low), simplify(high)
+
+    def _covered(self, v: str) -> tuple[n.Expr, n.Expr]:
         interval = self.whole[v]
         assert interval.min is not None and interval.max is not None
         values: dict[str, n.Expr] = {}
         for u in self.base_variables:
             low, high = self.asked(u)
-            p = self.prefix + u
+            p = self.loop_prefix + u
             values |= {p + ".loop_min": low, p + ".loop_max": high, p + ".loop_extent": b.add(b.sub(high, low), b.i32(1))}
         return simplify(substitute(values, interval.min)), simplify(substitute(values, interval.max))
+
+
+@dataclass
+class SpecializedNest:
+    """The nest of a stage for the runs in which `condition` holds, or the statement that fails them."""
+
+    condition: n.Expr
+    nest: StageNest
+    failure: n.Stmt | None = None
+
+
+def loop_prefix(f: Function, index: int, variant: int) -> str:
+    """What the loops of a stage are named after."""
+    return f"{f.stage_name(index)}/{variant}." if variant else f"{f.stage_name(index)}."
 
 
 def resolve_tails(splits: Sequence[Split], pure_definition: bool) -> list[TailStrategy]:
@@ -193,14 +230,17 @@ def resolve_tails(splits: Sequence[Split], pure_definition: bool) -> list[TailSt
 class _Builder:
     """Applies the splits of one stage in order."""
 
-    def __init__(self, f: Function, index: int, d: Definition) -> None:
+    def __init__(self, f: Function, index: int, d: Definition, prefix: str) -> None:
         self.f, self.d = f, d
-        self.prefix = f"{f.name}.s{index}."
+        self.prefix = prefix
         self.where = f"Func {f.name}, " + ("pure definition" if index == 0 else f"update {index - 1}")
         self.bounds: dict[str, tuple[n.Expr, n.Expr, n.Expr]] = {}  # min, max, extent
         self.multiple: dict[str, int] = {}  # constants known to divide the extent
         self.lets: list[tuple[str, n.Expr]] = []  # in order of application: the last is outermost
         self.guards: list[n.Expr] = []
+        self.load_guards: list[n.Expr] = []  # for reads only, for stores only, and for what is stored rather than kept
+        self.store_guards: list[n.Expr] = []
+        self.blends: list[n.Expr] = []
         self.values: dict[str, n.Expr] = {}
         self.ancestors: dict[str, set[str]] = {}
         self.ranges: dict[str, n.Expr] = {}  # values and lets as intervals should see them: limited by guards
@@ -219,7 +259,8 @@ class _Builder:
         self.values = {k: substitute({name: value}, e) for k, e in self.values.items()}
         self.ranges = {k: substitute({name: limited}, e) for k, e in self.ranges.items()}
         self.lets = [(k, substitute({name: value}, e)) for k, e in self.lets]
-        self.guards = [substitute({name: value}, e) for e in self.guards]
+        for guards in (self.guards, self.load_guards, self.store_guards, self.blends):
+            guards[:] = [substitute({name: value}, e) for e in guards]
 
     def let(self, name: str, value: n.Expr) -> None:
         self.lets.append((name, value))
@@ -236,29 +277,32 @@ class _Builder:
         outer, inner, base_name = var(p + s.outer), var(p + s.inner), f"{p}{s.inner}.base"
         base = b.add(b.mul(outer, factor), old_min)
         value = limited = b.add(var(base_name), inner)
-        guard: n.Expr | None = None
+        guard: tuple[list[n.Expr], n.Expr] | None = None
         known = self.multiple.get(s.old)
         ancestors = self.ancestors[s.old]
         exact = size == 1 or (known is not None and size is not None and known % size == 0)
         if not exact:
-            if tail in (TailStrategy.GuardWithIf, TailStrategy.Predicate):
-                guard = b.likely(n.LE(value, old_max))
+            inside = b.likely(n.LE(value, old_max))
+            if tail in (TailStrategy.GuardWithIf, TailStrategy.Predicate, TailStrategy.PredicateLoads):
                 limited = intrinsic("unsafe_promise_clamped", INT32, value, value, old_max)
-            elif tail is TailStrategy.ShiftInwards:
+            if tail in (TailStrategy.ShiftInwards, TailStrategy.ShiftInwardsAndBlend):
+                fresh = b.likely(n.LE(base, value))  # the block before stops short of it
                 mark = n.Call(INT32, "likely_if_innermost", (base,), n.CallType.PureIntrinsic)
                 base = n.Min(mark, b.add(old_max, b.sub(b.i32(1), factor)))
-                self.covers.update(dict.fromkeys(ancestors, True))
                 self.overshoot(s.old, (b.min_(b.i32(0), b.sub(old_extent, factor)), b.i32(0)))
-            elif tail is TailStrategy.RoundUp:
-                self.covers.update(dict.fromkeys(ancestors, True))
+                guard = (self.blends, fresh) if tail is TailStrategy.ShiftInwardsAndBlend else None
+            elif limited is value or tail is TailStrategy.PredicateLoads:
                 self.overshoot(s.old, (b.i32(0), b.sub(b.mul(blocks, factor), old_extent)))
-            else:
-                raise CompileError(f"In schedule for {self.where}: tail strategy {tail.name} of the split of {s.old} is not supported yet; "
-                                   "use GuardWithIf, RoundUp or ShiftInwards")
+            lists = {TailStrategy.PredicateLoads: self.load_guards, TailStrategy.PredicateStores: self.store_guards, TailStrategy.RoundUpAndBlend: self.blends,
+                     TailStrategy.GuardWithIf: self.guards, TailStrategy.Predicate: self.guards}
+            if tail in lists:
+                guard = lists[tail], inside
+            if limited is value:
+                self.covers.update(dict.fromkeys(ancestors, True))
         self.replace(p + s.old, value, limited)
         self.let(base_name, base)
         if guard is not None:
-            self.guards.append(guard)
+            guard[0].append(guard[1])
         if exact and known is not None and size:
             self.multiple[s.outer] = known // size
         else:
@@ -311,10 +355,9 @@ class _Builder:
             self.multiple[s.outer] = self.multiple.pop(s.old)
 
 
-def build_nest(f: Function, index: int) -> StageNest:
-    """The loop nest of stage `index` of `f`. Raises CompileError for splits that cannot be honoured."""
-    d = f.stages()[index]
-    builder = _Builder(f, index, d)
+def build_nest(f: Function, index: int, d: Definition, variant: int = 0) -> StageNest:
+    """The loop nest of stage `index` of `f`, defined by `d`. Raises CompileError for splits that cannot be honoured."""
+    builder = _Builder(f, index, d, loop_prefix(f, index, variant))
     rvars = [v.name for v in d.schedule.rvars]
     pure = [a for a in f.args if any(type(e) is n.Variable and e.name == a for e in d.args)]
     base = (*pure, *rvars)
@@ -345,10 +388,35 @@ def build_nest(f: Function, index: int) -> StageNest:
     guards = list(builder.guards)
     if not b.is_true(predicate):
         guards.append(b.likely(predicate))
-    provide = n.Provide(f.name, tuple(substitute_vars(values, v) for v in d.values), tuple(substitute_vars(values, a) for a in d.args), b.TRUE)
+    loads, stores, blends = (b.all_of(guards) for guards in (builder.load_guards, builder.store_guards, builder.blends if index else ()))
+
+    def exact(e: n.Expr) -> n.Expr:
+        return _guarded_reads(substitute_vars(values, e), loads)
+
+    args, results = tuple(map(exact, d.args)), tuple(map(exact, d.values))
+    if not b.is_true(blends):  # of a pure definition, what is stored again is what is there
+        own = [n.Call(t, f.name, d.args, n.CallType.Halide, None, i) for i, t in enumerate(f.types)]
+        d = replace(d, values=(*d.values, *own))
+        results = tuple(n.Select(blends, e, exact(me)) for e, me in zip(results, own))
+    provide = n.Provide(f.name, results, args, stores)
     items = [*((name, e, builder.ranges[name]) for name, e in reversed(builder.lets)), *(("", g, g) for g in guards)]
     containers = _place(items, [loop.name for loop in loops])
-    return StageNest(f, index, d, loops, containers, provide, {v: builder.ranges[v] for v in values}, base, builder.covers, builder.fused)
+    return StageNest(f, index, d, loops, containers, provide, {v: builder.ranges[v] for v in values}, base, builder.covers, builder.fused,
+                     variant, beyond=bool(builder.load_guards))
+
+
+def _guarded_reads(e: n.Expr, condition: n.Expr) -> n.Expr:
+    """`e` reading Funcs and images only where the condition holds."""
+    if b.is_true(condition):
+        return e
+
+    def call(c: n.Call, rec: Rec) -> n.Expr:
+        new: n.Call = c.map_children(rec)
+        if c.call_type not in (n.CallType.Halide, n.CallType.Image):
+            return new
+        return n.Call(c.type, "if_then_else", (condition, new, b.const(c.type, 0)), n.CallType.PureIntrinsic)
+
+    return rewrite(e, {n.Call: call})
 
 
 def _place(items: list[tuple[str, n.Expr, n.Expr]], loops: list[str]) -> list[Container]:

@@ -45,13 +45,14 @@ def requirement_failed(condition: n.Expr, message: Sequence[n.Expr]) -> n.Expr:
 
 def _factor_checks(nests: Sequence[StageNest]) -> Iterator[n.Stmt]:
     """Split factors that are known only at run time must be positive."""
-    for nest in nests:
+    each = [(b.TRUE, nest) for nest in nests] + [(s.condition, s.nest) for nest in nests for s in nest.specializations]
+    for condition, nest in each:
         for split in nest.definition.schedule.splits:
             if split.factor is None or b.as_int(split.factor) is not None:
                 continue
             names = (nest.function.name, split.old, split.outer, split.inner, to_text(split.factor))
             error = n.Call(INT32, "halide_error_split_factor_not_positive", (*map(b.string, names), split.factor), n.CallType.Extern)
-            yield n.Assert(n.LT(b.i32(0), split.factor), error)
+            yield n.Assert(b.or_(b.not_(condition), n.LT(b.i32(0), split.factor)), error)
 
 
 def add_parameter_checks(s: n.Stmt, args: Sequence[LoweredArgument], requirements: Sequence[tuple[n.Expr, tuple[n.Expr, ...]]],

@@ -86,7 +86,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("scatter_gather", lambda s, c: scatter_gather.expand_scatters(s)),
     # What is not stored needs no inputs.
     Pass("undef", lambda s, c: undef.remove_undef(s)),
-    Pass("atomics", lambda s, c: atomics.serialize_atomics(s, c.env)),
+    Pass("atomics", lambda s, c: atomics.inject_atomics(s, c.nests.stages)),
     # Region symbols must be defined before anything can ask how much of an image is touched.
     Pass("bounds_inference", lambda s, c: bounds_inference.bounds_inference(s, c.nests, c.output_names, c.values)),
     # Sees the regions before sliding shrinks them: what the whole pipeline reads does not depend on sliding.

@@ -39,6 +39,8 @@ class _Printer:
             self.block(s.stmts, depth)
         elif isinstance(s, (n.LetStmt, n.IfThenElse)):
             self.stmt(s.body if isinstance(s, n.LetStmt) else s.then_case, depth)
+            if isinstance(s, n.IfThenElse) and s.else_case is not None:
+                self.stmt(s.else_case, depth)
         elif isinstance(s, n.Realize):
             here = isinstance(s.body, n.Block) and isinstance(s.body.stmts[0], n.Produce) and s.body.stmts[0].name == s.name
             if not here:
@@ -56,7 +58,7 @@ class _Printer:
 
     def loop(self, s: n.For, depth: int) -> None:
         nest, level = self.nests.by_loop[s.name]
-        name = s.name[len(nest.prefix):]
+        name = s.name[len(nest.loop_prefix):]
         extent, low = (b.as_int(simplify(substitute(_promised(nest), e))) for e in (s.extent, s.min))
         if name == OUTERMOST or extent == 1:
             self.stmt(s.body, depth)
@@ -78,8 +80,8 @@ def _promised(nest: StageNest) -> dict[str, n.Expr]:
     out: dict[str, n.Expr] = {}
     for v, (low, extent) in known.items():
         if low is not None:
-            out[f"{nest.prefix}{v}.loop_min"] = low
-        out[f"{nest.prefix}{v}.loop_extent"] = extent
+            out[f"{nest.loop_prefix}{v}.loop_min"] = low
+        out[f"{nest.loop_prefix}{v}.loop_extent"] = extent
     return out
 
 

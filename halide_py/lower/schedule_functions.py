@@ -17,7 +17,8 @@ from ..ir import nodes as n
 from ..ir.function import OUTERMOST, Function, LoopLevel
 from ..ir.traverse import Rec, mentions, rewrite
 from .environment import Environment
-from .loop_nest import StageNest, build_nest, var
+from .loop_nest import StageNest, var
+from .specialize import build_stage
 
 
 @dataclass
@@ -30,8 +31,9 @@ class Nests:
     def add(self, nest: StageNest) -> None:
         """Append a stage."""
         self.stages.append(nest)
-        for i, loop in enumerate(nest.loops):
-            self.by_loop[loop.name] = nest, i + 1
+        for one in (nest, *(s.nest for s in nest.specializations)):
+            for i, loop in enumerate(one.loops):
+                self.by_loop[loop.name] = one, i + 1
 
     def of(self, f: Function) -> list[StageNest]:
         """The stages of one Function."""
@@ -100,7 +102,7 @@ def legal_levels(uses: Iterable[list[n.For]]) -> list[n.For]:
     return common or []
 
 
-_LOOP = re.compile(r"(?P<func>.*?)\.s(?P<stage>\d+)\.(?P<var>.*)")
+_LOOP = re.compile(r"(?P<func>.*?)\.s(?P<stage>\d+)(/\d+)?\.(?P<var>.*)")
 
 
 def describe(loop: str) -> str:
@@ -207,7 +209,7 @@ def schedule_functions(env: Environment, outputs: set[str]) -> tuple[n.Stmt, Nes
     nests = Nests()
     for f in env.values():
         for index in range(len(f.stages())):
-            nests.add(build_nest(f, index))
+            nests.add(build_stage(f, index))
     s: n.Stmt = b.NOTHING
     for f in reversed(env.values()):
         is_output = f.name in outputs

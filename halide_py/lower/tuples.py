@@ -17,6 +17,7 @@ from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import Function
 from ..ir.traverse import Rec, nodes_of, rewrite
+from .atomics import separate
 
 
 def element_functions(functions: Mapping[str, Function]) -> dict[str, tuple[Function, int]]:
@@ -71,4 +72,9 @@ def split_tuples(stmt: n.Stmt, functions: Mapping[str, Function]) -> n.Stmt:
             body = n.Realize(f"{r.name}.{i}", (r.types[i],), r.memory, mins, extents, condition, body)
         return body
 
-    return rewrite(stmt, {n.Call: call, n.Provide: provide, n.Realize: realize}, bits)
+    def atomic(a: n.Atomic, rec: Rec) -> n.Stmt:
+        body = rec(a.body)
+        parts = separate(body)
+        return n.Atomic(a.name, body) if parts is None else b.block(n.Atomic(a.name, p) for p in parts)
+
+    return rewrite(stmt, {n.Call: call, n.Provide: provide, n.Realize: realize, n.Atomic: atomic}, bits)

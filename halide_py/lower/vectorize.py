@@ -51,7 +51,7 @@ class _Widen:
             n.Variable: self.variable, n.Cast: self.cast, n.Reinterpret: self.reinterpret, n.Select: self.select, n.Load: self.load,
             n.Ramp: self.ramp, n.Broadcast: self.broadcast, n.Shuffle: self.shuffle, n.VectorReduce: self.vector_reduce,
             n.Call: self.call, n.Let: self.let, n.LetStmt: self.let_stmt, n.Store: self.store, n.IfThenElse: self.if_then_else,
-            n.For: self.for_loop, n.Allocate: self.allocate, n.Assert: self.check, n.Evaluate: self.evaluate,
+            n.Atomic: self.atomic, n.For: self.for_loop, n.Allocate: self.allocate, n.Assert: self.check, n.Evaluate: self.evaluate,
         })
         return rewrite(self.loop.body, handlers)
 
@@ -225,6 +225,9 @@ class _Widen:
     def store(self, s: n.Store, rec: Rec) -> n.Stmt:
         if has_effects(s, traces=False):
             return self.serial(s)
+        steady = self.steady(s, rec)
+        if steady is not None:
+            return steady
         value, index, p = rec(s.value), rec(s.index), rec(s.predicate)
         if s.name in self.private:
             wide = self.private_index(s.index, index)
@@ -238,16 +241,40 @@ class _Widen:
             return self.serial(s)
         return n.Store(s.name, self.up(s.value, value), index, self.up(s.predicate, p), s.param)
 
+    def steady(self, s: n.Store, rec: Rec) -> n.Stmt | None:
+        """A store with conditions marked likely that differ between lanes (tails of splits): a test that all hold in front of the store without them."""
+        if not s.symbols & _LIKELY:
+            return None
+        marks = [c for c in nodes_of(s, n.Call) if c.name == "likely" and c.type.is_bool() and rec(c.args[0]) is not c.args[0]]
+        if not marks:
+            return None
+        all_hold = v.all_true(rec(b.all_of(strip_likely(c) for c in marks)))
+        return n.IfThenElse(b.likely(all_hold), rec(_holding(s, set(marks))), rec(strip_likely(s)))
+
+    def atomic(self, s: n.Atomic, rec: Rec) -> n.Stmt:
+        """One store of what the lanes combine to is atomic as it was; anything else is done lane by lane."""
+        new = rec(s.body) if isinstance(s.body, n.Store) else None
+        return n.Atomic(s.name, new) if isinstance(new, n.Store) and new.value.type.is_scalar() else self.serial(s)
+
     def reduction(self, s: n.Store, rec: Rec) -> n.Stmt | None:
         """`a[i] = a[i] op e`, i the same in all lanes, as one store of `a[i] op reduce(e)`; None when it has not this form."""
-        op = _REDUCTIONS.get(type(s.value))
+        kind = n.Add if isinstance(s.value, n.Sub) else type(s.value)
+        op = _REDUCTIONS.get(kind)
         if op is None or rec(s.predicate) is not s.predicate:
             return None
-        for own, e in ((s.value.a, s.value.b), (s.value.b, s.value.a)):  # type: ignore[attr-defined]
-            if isinstance(own, n.Load) and own.name == s.name and own.index is s.index and not mentions(e, s.name):
-                total = v.reduce_outer(op, self.up(e, rec(e)), self.count)
-                return n.Store(s.name, v.binary(type(s.value), own, total), s.index, s.predicate, s.param)
-        return None
+        plus, minus = _operands(s.value, kind)
+        own = next((e for e in plus if isinstance(e, n.Load) and e.name == s.name and e.index is s.index), None)
+        rest = [e for e in plus if e is not own]
+        if own is None or len(rest) != len(plus) - 1 or any(mentions(e, s.name) for e in (*rest, *minus)):
+            return None
+        lanes: n.Expr = own
+        for sign, operands in ((kind, rest), (n.Sub, minus)):
+            if operands:
+                total = operands[0]
+                for e in operands[1:]:
+                    total = kind(total, e)  # type: ignore[call-arg]
+                lanes = v.binary(sign, lanes, v.reduce_outer(op, self.up(total, rec(total)), self.count))
+        return n.Store(s.name, lanes, s.index, s.predicate, s.param)
 
     def if_then_else(self, s: n.IfThenElse, rec: Rec) -> n.Stmt:
         condition = rec(s.condition)
@@ -298,6 +325,43 @@ class _Widen:
 
     def evaluate(self, s: n.Evaluate, rec: Rec) -> n.Stmt:
         return self.serial(s) if has_effects(s) else b.NOTHING
+
+
+_LIKELY = n.symbol_bit("likely")
+
+
+def _holding(s: n.Store, marks: set[n.Call]) -> n.Store:
+    """A store where the conditions hold."""
+
+    def call(c: n.Call, rec: Rec) -> n.Expr:
+        if c in marks:
+            return b.TRUE
+        new: n.Call = c.map_children(rec)
+        return new.args[1] if c.name == "if_then_else" and b.is_true(new.args[0]) else new
+
+    def select(e: n.Select, rec: Rec) -> n.Expr:
+        return b.select(rec(e.condition), rec(e.true_value), rec(e.false_value))
+
+    def both(e: n.And, rec: Rec) -> n.Expr:
+        return b.and_(rec(e.a), rec(e.b))
+
+    return rewrite(s, {n.Call: call, n.Select: select, n.And: both})
+
+
+def _operands(e: n.Expr, kind: type[n.Expr]) -> tuple[list[n.Expr], list[n.Expr]]:
+    """The operands of a chain of one operation; for sums also those that are subtracted."""
+    plus: list[n.Expr] = []
+    minus: list[n.Expr] = []
+    stack = [(e, plus, minus)]
+    while stack:
+        x, same, other = stack.pop()
+        if type(x) is kind:
+            stack += [(x.b, same, other), (x.a, same, other)]  # type: ignore[attr-defined]
+        elif kind is n.Add and isinstance(x, n.Sub):
+            stack += [(x.b, other, same), (x.a, same, other)]
+        else:
+            same.append(x)
+    return plus, minus
 
 
 def constant_extent(loop: n.For, what: str) -> int:

@@ -286,7 +286,7 @@ class Interpreter:
 
         return run
 
-    def _produce(self, s: n.Produce | n.HoistedStorage) -> Action:
+    def _produce(self, s: n.Produce | n.HoistedStorage | n.Atomic) -> Action:
         return self.stmt(s.body)
 
     def _for(self, s: n.For) -> Action:
@@ -406,7 +406,7 @@ _EXPRS: dict[type[n.Expr], Callable[[Interpreter, Any], Thunk]] = {
     n.Shuffle: _I._shuffle, n.VectorReduce: _I._vector_reduce, **dict.fromkeys(scalar.BINARY, _I._binary),
 }
 _STMTS: dict[type[n.Stmt], Callable[[Interpreter, Any], Action]] = {
-    n.LetStmt: _I._let_stmt, n.Assert: _I._assert, n.Produce: _I._produce, n.HoistedStorage: _I._produce, n.For: _I._for, n.Store: _I._store,
+    n.LetStmt: _I._let_stmt, n.Assert: _I._assert, n.Produce: _I._produce, n.HoistedStorage: _I._produce, n.Atomic: _I._produce, n.For: _I._for, n.Store: _I._store,
     n.Provide: _I._provide, n.Realize: _I._realize, n.Allocate: _I._allocate, n.Block: _I._block,
     n.IfThenElse: _I._if, n.Evaluate: _I._evaluate,
 }

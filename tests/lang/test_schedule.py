@@ -124,7 +124,7 @@ def test_placement_and_loop_levels() -> None:
 def test_a_failed_directive_changes_nothing() -> None:
     f = func()
     f[x, y] += 1
-    for program in ("f.tile(x, y, xo, xi, xi, yi, 8, 4)", "f.split(x, xo, xi, 0)", "f.vectorize(x, 8, hl.TailStrategy.RoundUpAndBlend)", "f.reorder(x, x)",
+    for program in ("f.tile(x, y, xo, xi, xi, yi, 8, 4)", "f.split(x, xo, xi, 0)", "f.vectorize(c, 8)", "f.reorder(x, x)",
                     "f.reorder(hl.Var.outermost(), x)", "f.fuse(x, x, t)", "f.fuse(x, y, hl.RVar('q'))", "f.rename(x, y)", "f.parallel(c)",
                     "f.never_partition(x, c)", "f.update(0).split(x, xo, xi, 8, hl.TailStrategy.ShiftInwards)", "f.bound(c, 0, 1)", "f.bound(x, 0, y)",
                     "f.align_bounds(x, 0)", "f.reorder_storage(x, x)", "f.store_in(hl.MemoryType.GPUShared)", "f.set_estimates([(0, 1)])"):

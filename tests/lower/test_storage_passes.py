@@ -12,13 +12,13 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from statements import PARALLEL, add, as_expr, chain, loop, loops, lt, mul, provide, store, var  # noqa: E402
+from statements import add, as_expr, chain, loop, lt, mul, provide, store, var  # noqa: E402
 
 import halide_py as hl  # noqa: E402
 from halide_py.errors import CompileError  # noqa: E402
 from halide_py.ir import build as b  # noqa: E402
 from halide_py.ir import nodes as n  # noqa: E402
-from halide_py.ir.function import Definition, Dim, DimKind, FuncSchedule, Function, StageSchedule, StorageDim  # noqa: E402
+from halide_py.ir.function import FuncSchedule, Function, StorageDim  # noqa: E402
 from halide_py.ir.intrinsics import intrinsic  # noqa: E402
 from halide_py.ir.module import ArgumentKind, LoweredArgument  # noqa: E402
 from halide_py.ir.parameter import Parameter  # noqa: E402
@@ -26,7 +26,6 @@ from halide_py.ir.printer import to_text  # noqa: E402
 from halide_py.ir.target import Target  # noqa: E402
 from halide_py.ir.traverse import nodes_of  # noqa: E402
 from halide_py.ir.types import INT32  # noqa: E402
-from halide_py.lower.atomics import serialize_atomics  # noqa: E402
 from halide_py.lower.pipeline import lower  # noqa: E402
 from halide_py.lower.small_allocations import LARGEST, bound_small_allocations  # noqa: E402
 from halide_py.lower.storage_flattening import storage_flattening  # noqa: E402
@@ -199,20 +198,6 @@ def test_tuples_are_defined_together() -> None:
     assert isinstance(remove_undef(provide("f", ["x"], half, half)), n.IfThenElse)
     with pytest.raises(CompileError, match="tuple stored to Func f are defined under different conditions"):
         remove_undef(provide("f", ["x"], half, 3))
-
-
-# ---- atomic stages
-
-
-def test_atomic_reductions_stay_on_one_thread() -> None:
-    f = function("h", "x")
-    f.pure = Definition((var("x"),), (b.i32(0),))
-    dims = [Dim("r$x", n.ForType.Parallel, DimKind.ImpureRVar), Dim("x", n.ForType.Parallel)]
-    f.updates = [Definition((var("x"),), (b.i32(0),), schedule=StageSchedule(dims=dims, atomic=True))]
-    s = loop("h.s1.x", 4, loop("h.s1.r$x", 9, provide("h", [0], 1), PARALLEL), PARALLEL)
-    assert [x.kind.name for x in loops(serialize_atomics(s, {"h": f}))] == ["Parallel", "Serial"]
-    f.updates[0].schedule.atomic = False
-    assert serialize_atomics(s, {"h": f}) is s
 
 
 # ---- folding

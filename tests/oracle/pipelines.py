@@ -411,8 +411,10 @@ class Scheduler:
             self.line(f.name + lines[kind])
 
     def tail(self, s: Stage, loop: Loop) -> str:
-        options = ["Auto", "GuardWithIf"] if loop.reduction else ["Auto", "GuardWithIf", "RoundUp"]
-        if not s.update:
+        options = ["Auto", "GuardWithIf", "Predicate"]
+        if not loop.reduction:
+            options += ["RoundUp", "PredicateLoads", "PredicateStores", "ShiftInwardsAndBlend", "RoundUpAndBlend"]
+        if not s.update and not loop.reduction:
             options.append("ShiftInwards")
         return f"hl.TailStrategy.{self.w.pick(options)}"
 
@@ -428,7 +430,7 @@ class Scheduler:
             return
         i = self.w.pick(free)
         loop = s.loops[i]
-        kind = self.w.int(0, 6)
+        kind = self.w.int(0, 9)
         factor = self.w.pick([2, 3, 4, 8])
         if kind == 0:
             outer, inner = self.new_vars(2, loop.reduction)
@@ -454,3 +456,16 @@ class Scheduler:
             self.line(f"{s.name}.tile(x, y, {xo}, {yo}, {xi}, {yi}, {factor}, 2, {self.tail(s, loop)})")
             rest = [o for o in s.loops if o.var not in ("x", "y")]
             s.loops[:] = [Loop(xi), Loop(yi), Loop(xo), Loop(yo), *rest]
+        elif kind == 8 and loop.reduction:
+            self.line(f"{s.name}.atomic().{self.w.pick([f'vectorize({loop.var}, {factor})', f'parallel({loop.var}, {factor})', f'parallel({loop.var})'])}")
+            loop.busy = True
+        elif kind == 9 and loop.reduction and s.name.startswith("f"):
+            self.line(f"{s.name}.rfactor({loop.var}, hl.Var('{self.w.fresh('u')}')).compute_root()")
+            for o in s.loops:
+                o.busy = True
+        elif kind == 7:
+            v, out = self.w.fresh("s"), self.script.funcs[-1].name
+            self.line(f"{v} = {s.name}.specialize({out}.output_buffer().{self.w.pick(['width', 'height'])}() {self.w.pick(['>=', '==', '<'])} {self.w.int(1, 9)})")
+            special = Stage(v, [Loop(o.var, o.reduction, o.busy) for o in s.loops], s.calls, s.update)
+            for _ in range(self.w.int(0, 2)):
+                self.step(f, special)

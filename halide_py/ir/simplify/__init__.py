@@ -18,7 +18,7 @@ from ..traverse import deep_recursion
 from . import arithmetic, calls, compare, linear, logic, vectors  # noqa: F401  (they register their handlers)
 from .prover import lower_limit
 from .simplify import Simplifier, remembering
-from .statements import count_uses, drop_dead_lets, statement
+from .statements import assuming, count_uses, drop_dead_lets, statement
 
 if TYPE_CHECKING:
     from ..interval import Interval
@@ -36,6 +36,15 @@ def simplify(node: N, bounds: Mapping[str, Interval] | None = None) -> N:
     with deep_recursion():
         out: Any = s.expr(node) if isinstance(node, n.Expr) else statement(s, node)  # type: ignore[arg-type]
         return drop_dead_lets(out)  # type: ignore[no-any-return]
+
+
+def simplify_given(e: n.Expr, condition: n.Expr) -> n.Expr:
+    """`e` simplified for where the scalar `condition` holds."""
+    s = Simplifier(None)
+    if e.mask & n.Let.bit:
+        s.uses = count_uses(e)
+    with deep_recursion(), assuming(s, s.expr(condition)):
+        return drop_dead_lets(s.expr(e))  # type: ignore[no-any-return]
 
 
 def prove(condition: n.Expr, bounds: Mapping[str, Interval] | None = None) -> bool:
@@ -84,4 +93,4 @@ def constant_bound(e: n.Expr, upper: bool, bounds: Mapping[str, Interval] | None
         return high if upper else low
 
 
-__all__ = ["constant_bound", "prove", "remembering", "simplify"]
+__all__ = ["constant_bound", "prove", "remembering", "simplify", "simplify_given"]

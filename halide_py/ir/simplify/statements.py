@@ -235,7 +235,7 @@ def _block(s: Simplifier, one: n.Block) -> n.Stmt:
     return one if all(a is b for a, b in zip(out, one.stmts)) else block(out)
 
 
-def _produce(s: Simplifier, one: n.Produce | n.HoistedStorage) -> n.Stmt:
+def _produce(s: Simplifier, one: n.Produce | n.HoistedStorage | n.Atomic) -> n.Stmt:
     body = statement(s, one.body)
     return one if body is one.body else type(one)(one.name, body)
 
@@ -289,7 +289,7 @@ def _evaluate(s: Simplifier, one: n.Evaluate) -> n.Stmt:
 
 
 _HANDLERS: dict[type[n.Node], StmtHandler] = {
-    n.LetStmt: _let, n.IfThenElse: _if, n.For: _for, n.Block: _block, n.Produce: _produce, n.HoistedStorage: _produce, n.Assert: _assert, n.Store: _store,
+    n.LetStmt: _let, n.IfThenElse: _if, n.For: _for, n.Block: _block, n.Produce: _produce, n.HoistedStorage: _produce, n.Atomic: _produce, n.Assert: _assert, n.Store: _store,
     n.Provide: _provide, n.Realize: _realize, n.Allocate: _allocate, n.Evaluate: _evaluate}
 
 

@@ -1,0 +1,114 @@
+"""Tail strategies: the same values by each, what each reads and writes beyond the loop, and what may not be combined."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import halide_py as hl
+
+x, y, xo, xi, xoo, xoi = (hl.Var(n) for n in ("x", "y", "xo", "xi", "xoo", "xoi"))
+TS = hl.TailStrategy
+TAILS = [TS.GuardWithIf, TS.RoundUp, TS.Predicate, TS.PredicateLoads, TS.PredicateStores, TS.ShiftInwards, TS.ShiftInwardsAndBlend, TS.RoundUpAndBlend]
+SOURCE = np.random.default_rng(1).integers(0, 99, (3, 70)).astype(np.int32)
+
+
+def double_update(im: hl.ImageParam, update: bool) -> tuple[hl.Func, np.ndarray]:
+    f = hl.Func("tails")
+    f[x, y] = im[x, y] + 1
+    want = SOURCE + 1
+    if update:
+        f[x, y] = f[x, y] * 3 + im[x, y]
+        want = want * 3 + SOURCE
+    return f, want
+
+
+@pytest.mark.parametrize("outer", TAILS, ids=lambda t: t.name)
+def test_values_of_an_inner_func(outer: hl.TailStrategy) -> None:
+    """Every strategy, alone and split again by each other, vectorized, as pure definition and as update, read by a Func that wants 21 of it."""
+    image = hl.Buffer(SOURCE)
+    outs, wants = [], []
+    for inner in [None, *TAILS]:
+        for update in (False, True):
+            f, want = double_update(image, update)
+            s = f.update() if update else f
+            try:
+                s.split(x, xo, xi, 8, outer)
+                if inner is not None:
+                    s.split(xo, xoo, xoi, 2, inner)
+            except hl.CompileError as e:
+                assert "PredicateLoads" in str(e) and "moved inwards" in str(e) or "ShiftInwards is not a legal" in str(e)
+                continue
+            s.vectorize(xi)
+            f.compute_root()
+            out = hl.Func()
+            out[x, y] = f[x + 17, y]
+            outs.append(out)
+            wants.append(want[:, 17:38])
+    for got, want in zip(hl.Pipeline(outs).realize([21, 3]), wants):
+        np.testing.assert_array_equal(np.array(got), want)
+
+
+READS = {TS.GuardWithIf: 21, TS.Predicate: 21, TS.PredicateLoads: 24, TS.RoundUp: 24, TS.PredicateStores: 24, TS.RoundUpAndBlend: 24, TS.ShiftInwardsAndBlend: 21}
+
+
+@pytest.mark.parametrize("tail", READS, ids=lambda t: t.name)
+def test_what_is_read_and_written_of_buffers(tail: hl.TailStrategy) -> None:
+    im = hl.ImageParam(hl.Int(32), 2)
+    f, want = double_update(im, True)
+    f.update().vectorize(x, 8, tail)
+    size = hl.Buffer.make_bounds_query(hl.Int(32), [21, 3])
+    f.infer_input_bounds(size)
+    writes = {TS.RoundUp: 24, TS.PredicateLoads: 24, TS.RoundUpAndBlend: 24, TS.PredicateStores: 24}.get(tail, 21)  # PredicateStores reads f itself there
+    assert (im.get().width(), size.width()) == (READS[tail], writes)
+    im.set(hl.Buffer(np.ascontiguousarray(SOURCE[:, :im.get().width()])))
+    out = np.full((3, writes), -1, np.int32)
+    f.realize(hl.Buffer(out))
+    np.testing.assert_array_equal(out[:, :21], want[:, :21])
+
+
+def test_blends_keep_what_is_beyond_an_update_of_a_part() -> None:
+    """Rows 0 to 20 of 40 are updated in blocks of 8; the others keep their values."""
+    for tail in (TS.RoundUpAndBlend, TS.ShiftInwardsAndBlend, TS.PredicateStores):
+        f, r = hl.Func(), hl.RDom([(0, 3)])
+        f[x, y] = x
+        f[x, r] += 100
+        g, h = hl.Func(), hl.Func()
+        g[x, y] = f[x, y]
+        h[x, y] = g[x, y] + f[x + 20, y]
+        f.compute_root()
+        f.in_(g)
+        f.update().vectorize(x, 16, tail)
+        assert np.array(h.realize([21, 4]))[:, 5].tolist() == [230, 230, 230, 30]
+
+
+def test_steady_state_is_free_of_masks(tmp_path: Path) -> None:
+    for tail in (TS.Predicate, TS.PredicateStores, TS.PredicateLoads, TS.RoundUpAndBlend, TS.ShiftInwardsAndBlend):
+        f = hl.Func("steady")
+        f[x] = x
+        f[x] = f[x] * 5
+        f.update().vectorize(x, 8, tail)
+        f.compile_to_lowered_stmt(str(tmp_path / "stmt"), [])
+        text = (tmp_path / "stmt").read_text()
+        plain = [line for line in text.splitlines() if f"{f.name()}[ramp" in line and "*" in line and "select" not in line]
+        assert plain and all("predicate" not in line for line in plain), tail
+
+
+@pytest.mark.parametrize("program, words", [
+    ("f.split(x, xo, xi, 8, TS.ShiftInwards).split(xo, xoo, xoi, 2, TS.PredicateLoads)", "moved inwards"),
+    ("f.split(x, xo, xi, 8).split(xi, xoo, xoi, 3, TS.PredicateLoads)", "stems from the inner loop"),
+    ("f.update().split(x, xo, xi, 8).split(xi, xoo, xoi, 3, TS.RoundUp)", "RoundUp for splitting xi, which stems from the inner"),
+    ("f.update().split(x, xo, xi, 8, TS.ShiftInwards)", "not a legal tail strategy for update"),
+    ("f.update().split(r, hl.RVar('a'), hl.RVar('b'), 2, TS.PredicateStores)", "must be GuardWithIf, Predicate, or Auto"),
+    ("f.update().split(x, xo, xi, 8, TS.RoundUpAndBlend).parallel(xo)", "RoundUpAndBlend: this could cause a race"),
+    ("f.update().parallel(x).split(x, xo, xi, 8, TS.ShiftInwardsAndBlend)", "because xo|because x"),
+    ("f.update().split(x, xo, xi, 8, TS.ShiftInwardsAndBlend).vectorize(xo, 2)", "race condition"),
+])
+def test_refused(program: str, words: str) -> None:
+    f, r = hl.Func(), hl.RDom([(0, 4)])
+    f[x, y] = x
+    f[x, y] += r
+    with pytest.raises(hl.CompileError, match=words):
+        eval(program, {**globals(), "f": f, "r": r})
