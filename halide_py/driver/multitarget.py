@@ -9,12 +9,15 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..codegen_c.function_info import function_info
 from ..codegen_c.header import header
 from ..codegen_c.metadata import metadata
 from ..codegen_c.module import argument_name, declaration, exports, parameter
+from ..codegen_c.python_extension import python_extension
+from ..codegen_c.registration import registration
 from ..errors import CompileError
 from ..ir.module import LoweredFunction, LoweredModule
 from ..ir.target import Target
@@ -22,7 +25,8 @@ from ..ir.target_words import TargetFeature
 from .abi import STATIC_RUNTIME
 from .aot import Unit
 from .c_compiler import compile_object
-from .files import archive, read_bytes
+from .file_types import OutputFileType
+from .files import archive, check_paths, read_bytes, self_contained, write_file
 from .toolchain import Toolchain
 
 
@@ -35,7 +39,26 @@ class MultiTarget:
 
     def header(self) -> bytes:
         """The header for callers."""
-        return header(LoweredModule(self.function.name, [self.function])).encode()
+        return header(self._module).encode()
+
+    @property
+    def _module(self) -> LoweredModule:
+        return LoweredModule(self.function.name, [self.function])
+
+    def write(self, outputs: Mapping[OutputFileType, str]) -> None:
+        """Write the library, and files that describe its function. Raises CompileError for other kinds, before anything is written."""
+        makers: dict[OutputFileType, Callable[[], bytes]] = {
+            OutputFileType.c_header: self.header, OutputFileType.static_library: self.static_library,
+            OutputFileType.registration: lambda: registration(self._module).encode(),
+            OutputFileType.function_info_header: lambda: function_info(self._module).encode(),
+            OutputFileType.python_extension: lambda: self_contained(python_extension(self._module)).encode(),
+        }
+        for kind in outputs:
+            if kind not in makers:
+                raise CompileError(f"With several targets there are no {kind.name} files; there are {', '.join(k.name for k in makers)}")
+        check_paths(list(outputs.values()))
+        for path, data in [(path, makers[kind]()) for kind, path in outputs.items()]:
+            write_file(path, data)
 
     def wrapper(self) -> str:
         """The C text of the function that chooses."""

@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import NoReturn
 
+from .. import driver
 from ..driver.file_types import EXTENSIONS, OutputFileType
 from ..errors import CompileError, HalideError
 from ..ir.target import Target
 from ..lang.module import compile_standalone_runtime
+from ..lang.pipeline import Pipeline
 from .context import GeneratorContext
 from .generator import Generator
 from .registry import GENERATORS, create_generator
@@ -26,7 +28,7 @@ _FLAGS = {"-g": "generator", "-f": "function", "-o": "folder", "-e": "emit", "-n
 _DEFAULT_OUTPUTS = "c_header,static_library,registration"
 _SHORT = {"cpp": "c_source", "h": "c_header", "o": "object", "html": "stmt_html", "py.c": "python_extension"}
 _USAGE = f"""usage: [-g GENERATOR] [-f FUNCTION] [-o FOLDER] [-e KINDS] [-n FILE_BASE_NAME] [-r RUNTIME_NAME] [-v 0|1] [-t SECONDS]
-       target=TARGET [GENERATOR_PARAM=VALUE ...]
+       target=TARGET[,TARGET...] [GENERATOR_PARAM=VALUE ...]
  -g  the Generator's name
  -f  the C function's name (default: the Generator's)
  -o  where files are written
@@ -97,14 +99,27 @@ def _file_names(folder: str, base: str, kinds: Sequence[OutputFileType]) -> dict
     return {k: os.path.join(folder, base + EXTENSIONS[k]) for k in kinds}
 
 
-def _write_pipeline(command: Command, generator: Generator, files: dict[OutputFileType, str]) -> None:
+def _write_pipeline(command: Command, targets: Sequence[Target], files: dict[OutputFileType, str]) -> None:
+    """Write the files of a Generator; it is made anew for each target."""
+    def unit(name: str, target: Target) -> driver.aot.Unit:
+        generator = create_generator(command.generator, GeneratorContext(target), command.params)
+        return _scheduled(generator).unit("hl.main()", generator.input_parameters(), name, target)
+
+    name = command.function or command.generator
+    if len(targets) > 1:
+        driver.multitarget.compile_for(unit, name, targets).write(files)
+    else:
+        driver.files.write(unit(name, targets[0]), files)
+
+
+def _scheduled(generator: Generator) -> Pipeline:
     pipeline = generator.build()
     if generator.using_autoscheduler():
         apply = getattr(pipeline, "apply_autoscheduler", None)
         if apply is None:
             raise CompileError(f"autoscheduler={generator.autoscheduler().name}: there are no autoschedulers yet; schedule in generate()")
         apply(generator.target(), generator.autoscheduler())
-    pipeline.compile_to(files, generator.input_parameters(), command.function or command.generator, generator.target())
+    return pipeline
 
 
 def run(command: Command) -> list[str]:
@@ -121,18 +136,16 @@ def run(command: Command) -> list[str]:
         raise CompileError(f"-o must name the folder for the files\n{_USAGE}")
     if not command.target:
         raise CompileError(f"target=... must be specified, for example target=host\n{_USAGE}")
-    if "," in command.target:
-        raise CompileError(f"target={command.target}: several targets in one library are not supported yet; name one")
-    target, kinds = Target(command.target), _kinds(command.emit)
+    targets, kinds = [Target(t) for t in command.target.split(",")], _kinds(command.emit)
     written: list[str] = []
     if command.runtime:
         files = _file_names(command.folder, command.runtime, [k for k in kinds if k in (OutputFileType.object, OutputFileType.static_library)])
-        compile_standalone_runtime(files, target)
+        compile_standalone_runtime(files, targets[-1])
         written += files.values()
     if command.generator:
         name = command.base or (command.function or command.generator).rpartition("::")[2]
         files = _file_names(command.folder, name, kinds)
-        _write_pipeline(command, create_generator(command.generator, GeneratorContext(target), command.params), files)
+        _write_pipeline(command, targets, files)
         written += files.values()
     return written
 

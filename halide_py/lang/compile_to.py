@@ -36,8 +36,9 @@ class CompileTo:
     def _outputs(self, call: str) -> list[Function]:
         raise NotImplementedError  # Pipeline has it
 
-    def _unit(self, call: str, arguments: Sequence[Any] | None, fn_name: str, target: Target,
+    def unit(self, call: str, arguments: Sequence[Any] | None, fn_name: str, target: Target,
               linkage: LinkageType = LinkageType.ExternalPlusMetadata) -> driver.aot.Unit:
+        """The pipeline lowered for files; `call` is what the user called."""
         functions = self._outputs(call)
         if target.has_unknowns():
             target = get_target_from_environment()
@@ -52,50 +53,50 @@ class CompileTo:
 
     def compile_to(self, outputs: Mapping[OutputFileType, str], arguments: Sequence[Any], fn_name: str, target: Target = _UNDEFINED) -> None:
         """Write several kinds of files at once: `compile_to({OutputFileType.object: "f.o", OutputFileType.c_header: "f.h"}, [p], "f")`."""
-        driver.files.write(self._unit("compile_to", arguments, fn_name, target), outputs)
+        driver.files.write(self.unit("compile_to", arguments, fn_name, target), outputs)
 
     def compile_to_module(self, arguments: Sequence[Any], fn_name: str = "", target: Target = _UNDEFINED,
                           linkage: LinkageType = LinkageType.ExternalPlusMetadata) -> Module:
         """The pipeline as a Module, to be linked with others and written later. `linkage` says which entries of the function callers see."""
-        return Module.of(self._unit("compile_to_module", arguments, fn_name, target, LinkageType(linkage)))
+        return Module.of(self.unit("compile_to_module", arguments, fn_name, target, LinkageType(linkage)))
 
     def compile_to_c(self, filename: str, arguments: Sequence[Any] | None = None, fn_name: str = "", target: Target = _UNDEFINED) -> None:
         """Write the generated C, which compiles alone as C11 with GNU extensions and as C++; link it with the runtime."""
-        driver.files.write(self._unit("compile_to_c", arguments, fn_name, target), {OutputFileType.c_source: filename})
+        driver.files.write(self.unit("compile_to_c", arguments, fn_name, target), {OutputFileType.c_source: filename})
 
     def compile_to_header(self, filename: str, arguments: Sequence[Any] | None = None, fn_name: str = "", target: Target = _UNDEFINED) -> None:
         """Write the header for C and C++ callers."""
-        driver.files.write(self._unit("compile_to_header", arguments, fn_name, target), {OutputFileType.c_header: filename})
+        driver.files.write(self.unit("compile_to_header", arguments, fn_name, target), {OutputFileType.c_header: filename})
 
     def compile_to_object(self, filename: str, arguments: Sequence[Any] | None = None, fn_name: Any = "", target: Target = _UNDEFINED) -> None:
         """Write an object file; link it with the runtime (see `compile_standalone_runtime`)."""
         fn_name, target = _name_or_target(fn_name, target)
-        driver.files.write(self._unit("compile_to_object", arguments, fn_name, target), {OutputFileType.object: filename})
+        driver.files.write(self.unit("compile_to_object", arguments, fn_name, target), {OutputFileType.object: filename})
 
     def compile_to_assembly(self, filename: str, arguments: Sequence[Any] | None = None, fn_name: Any = "", target: Target = _UNDEFINED) -> None:
         """Write the machine code as text."""
         fn_name, target = _name_or_target(fn_name, target)
-        driver.files.write(self._unit("compile_to_assembly", arguments, fn_name, target), {OutputFileType.assembly: filename})
+        driver.files.write(self.unit("compile_to_assembly", arguments, fn_name, target), {OutputFileType.assembly: filename})
 
     def compile_to_bitcode(self, filename: str, arguments: Sequence[Any] | None = None, fn_name: Any = "", target: Target = _UNDEFINED) -> None:
         """Write LLVM bitcode. Raises CompileError when there is no clang to make it."""
         fn_name, target = _name_or_target(fn_name, target)
-        driver.files.write(self._unit("compile_to_bitcode", arguments, fn_name, target), {OutputFileType.bitcode: filename})
+        driver.files.write(self.unit("compile_to_bitcode", arguments, fn_name, target), {OutputFileType.bitcode: filename})
 
     def compile_to_llvm_assembly(self, filename: str, arguments: Sequence[Any] | None = None, fn_name: Any = "", target: Target = _UNDEFINED) -> None:
         """Write LLVM's intermediate code as text. Raises CompileError when there is no clang to make it."""
         fn_name, target = _name_or_target(fn_name, target)
-        driver.files.write(self._unit("compile_to_llvm_assembly", arguments, fn_name, target), {OutputFileType.llvm_assembly: filename})
+        driver.files.write(self.unit("compile_to_llvm_assembly", arguments, fn_name, target), {OutputFileType.llvm_assembly: filename})
 
     def compile_to_file(self, filename_prefix: str, arguments: Sequence[Any] | None = None, fn_name: str = "", target: Target = _UNDEFINED) -> None:
         """Write `PREFIX.o` and `PREFIX.h`."""
-        unit = self._unit("compile_to_file", arguments, fn_name, target)
+        unit = self.unit("compile_to_file", arguments, fn_name, target)
         driver.files.write(unit, {OutputFileType.object: filename_prefix + ".o", OutputFileType.c_header: filename_prefix + ".h"})
 
     def compile_to_static_library(self, filename_prefix: str, arguments: Sequence[Any] | None = None, fn_name: str = "",
                                   target: Target = _UNDEFINED) -> None:
         """Write `PREFIX.a`, with the runtime inside, and `PREFIX.h`."""
-        unit = self._unit("compile_to_static_library", arguments, fn_name, target)
+        unit = self.unit("compile_to_static_library", arguments, fn_name, target)
         driver.files.write(unit, {OutputFileType.static_library: filename_prefix + ".a", OutputFileType.c_header: filename_prefix + ".h"})
 
     def compile_to_multitarget_static_library(self, filename_prefix: str, arguments: Sequence[Any], targets: Sequence[Target]) -> None:
@@ -119,25 +120,25 @@ class CompileTo:
         driver.files.write_file(filename_prefix + ".h", made.header())
 
     def _multitarget(self, call: str, prefix: str, arguments: Sequence[Any], targets: Sequence[Target], suffixes: Sequence[str] = ()) -> driver.multitarget.MultiTarget:
-        return driver.multitarget.compile_for(lambda name, target: self._unit(call, arguments, name, target), os.path.basename(prefix), targets, suffixes)
+        return driver.multitarget.compile_for(lambda name, target: self.unit(call, arguments, name, target), os.path.basename(prefix), targets, suffixes)
 
     def compile_to_shared_library(self, filename_prefix: str, arguments: Sequence[Any] | None = None, fn_name: str = "",
                                   target: Target = _UNDEFINED) -> None:
         """Write `PREFIX.so`, which needs nothing else to be called from C, and `PREFIX.h`. The function is named as the file unless told otherwise."""
-        unit = self._unit("compile_to_shared_library", arguments, fn_name or os.path.basename(filename_prefix), target)
+        unit = self.unit("compile_to_shared_library", arguments, fn_name or os.path.basename(filename_prefix), target)
         driver.files.write_shared_library(unit, filename_prefix)
 
     def compile_to_lowered_stmt(self, filename: str, arguments: Sequence[Any] | None = None, fmt: StmtOutputFormat = StmtOutputFormat.Text,
                                 target: Target = _UNDEFINED) -> None:
         """Write the pipeline as it is after lowering: loops, loads and stores, as text or as a web page whose blocks fold."""
         kind = OutputFileType.stmt if StmtOutputFormat(fmt) is StmtOutputFormat.Text else OutputFileType.stmt_html
-        driver.files.write(self._unit("compile_to_lowered_stmt", arguments, "", target), {kind: filename})
+        driver.files.write(self.unit("compile_to_lowered_stmt", arguments, "", target), {kind: filename})
 
     def compile_to_conceptual_stmt(self, filename: str, arguments: Sequence[Any] | None = None, fmt: StmtOutputFormat = StmtOutputFormat.Text,
                                    target: Target = _UNDEFINED) -> None:
         """Write the loops as scheduled, before they are lowered, as text or as a web page whose blocks fold."""
         kind = OutputFileType.conceptual_stmt if StmtOutputFormat(fmt) is StmtOutputFormat.Text else OutputFileType.conceptual_stmt_html
-        driver.files.write(self._unit("compile_to_conceptual_stmt", arguments, "", target), {kind: filename})
+        driver.files.write(self.unit("compile_to_conceptual_stmt", arguments, "", target), {kind: filename})
 
 
 def _name_or_target(fn_name: Any, target: Target) -> tuple[str, Target]:

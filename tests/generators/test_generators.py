@@ -160,6 +160,8 @@ def test_command_line_writes_what_it_is_asked(tmp_path: Path) -> None:
     header = (tmp_path / "my_scaled.h").read_text()
     assert "int my_scaled(struct halide_buffer_t *_images_0_buffer, struct halide_buffer_t *_images_1_buffer, struct halide_buffer_t *_source_buffer, " \
            "int32_t bias, struct halide_buffer_t *_output_buffer, struct halide_buffer_t *_total_buffer, struct halide_buffer_t *_copy_0_buffer);" in header
+    run(parse([*words[:4], "-o", str(tmp_path), "-e", "static_library,c_header", "target=x86-64-linux-sse41-avx-avx2,x86-64-linux", *words[9:]]))
+    assert (tmp_path / "my_scaled.a").stat().st_size > 1000 and "int my_scaled(" in (tmp_path / "my_scaled.h").read_text()
     run(parse(["-r", "alone", "-o", str(tmp_path), "-e", "static_library", "target=host"]))
     assert (tmp_path / "alone.a").stat().st_size > 1000
 
@@ -170,6 +172,7 @@ def test_command_line_writes_what_it_is_asked(tmp_path: Path) -> None:
     (["-g", "scaled", "-o", "."], "target=... must be specified"), (["-g", "scaled", "-o", ".", "target=host", "-e", "o,exe"], "exe is not one of [assembly"),
     (["-g", "scaled", "-o", ".", "target=moon"], "'moon' is unknown"), (["-g", "other", "-o", ".", "target=host"], "Generator not found: other"),
     (["-g", "scaled", "-o", ".", "target=host", "-p", "a.so"], "plugins are made for"), (["-g", "scaled", "-o", ".", "target=host", "-d", "1"], "propagate_adj"),
+    (["-g", "scaled", "-o", ".", "target=x86-64-linux-sse41,x86-64-linux", "-e", "o", "source.type=int8", "source.dim=1", "output.type=int8"], "there are no object"),
     (["-g", "scaled", "-o", ".", "-f", "a/b", "target=host"], "plain file name"),
 ])
 def test_command_line_mistakes(words: list[str], message: str) -> None:
