@@ -163,6 +163,7 @@ if TYPE_CHECKING:
     from .autodiff.custom import CustomGradient, custom_gradient, stop_gradient, with_gradient
     from .autodiff.derivative import Derivative, propagate_adjoints
     from .autodiff.rules import gradient_rules, register_gradient
+    from .driver.handlers import TraceEvent, TraceEventCode, handlers
     from .driver.profiler import profiler_report, profiler_reset, profiler_results
     from .generators.command_line import main
     from .generators.context import GeneratorContext, active_generator_context
@@ -173,6 +174,7 @@ if TYPE_CHECKING:
     from .lang.serialization import deserialize_parameters, deserialize_pipeline, serialize_pipeline
 
 __getattr__ = deferred(__name__, {
+    "driver.handlers": "TraceEvent TraceEventCode handlers",
     "lang.library": "load_library",
     "driver.profiler": "profiler_report profiler_reset profiler_results",
     "autodiff.custom": "custom_gradient CustomGradient stop_gradient with_gradient",
@@ -187,6 +189,7 @@ __getattr__ = deferred(__name__, {
 })
 
 __all__ = [
+    "handlers", "TraceEvent", "TraceEventCode",
     "AutoSchedulerResults", "LinkageType", "load_library", "load_plugin", "NameMangling", "profiler_report", "profiler_reset",
     "profiler_results",
     "_", "_0", "_1", "_2", "_3", "_4", "_5", "_6", "_7", "_8", "_9", "abs", "absd", "acos", "acosh", "argmax", "argmin", "Argument",

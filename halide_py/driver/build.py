@@ -58,10 +58,10 @@ _HONOURED = ISA_FEATURES | {
     TargetFeature.JIT, TargetFeature.Debug, TargetFeature.EnableBacktraces, TargetFeature.NoAsserts, TargetFeature.NoBoundsQuery,
     TargetFeature.LargeBuffers, TargetFeature.NoRuntime, TargetFeature.EmbedBitcode, TargetFeature.EnableLLVMLoopOpt, TargetFeature.LLVMLargeCodeModel,
     TargetFeature.UserContext, TargetFeature.CPlusPlusMangling, TargetFeature.Profile,
+    TargetFeature.TraceLoads, TargetFeature.TraceStores, TargetFeature.TraceRealizations,
 }
 _INSTEAD = {
-    TargetFeature.StrictFloat: "use strict_float() on expressions", TargetFeature.TraceLoads: "use Func.trace_loads()",
-    TargetFeature.TraceStores: "use Func.trace_stores()", TargetFeature.TraceRealizations: "use Func.trace_realizations()",
+    TargetFeature.StrictFloat: "use strict_float() on expressions",
     TargetFeature.ProfileByTimer: "use profile", TargetFeature.ASAN: "set HL_SANITIZE=address", TargetFeature.TSAN: "set HL_SANITIZE=thread",
 }
 

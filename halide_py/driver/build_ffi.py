@@ -26,6 +26,14 @@ struct hl_library_entry { const struct halide_filter_metadata_t *(*metadata)(voi
 const struct hl_library_entry *hl_library(void);
 typedef void (*halide_print_t)(void *user_context, const char *message);
 halide_print_t halide_set_custom_print(halide_print_t print);
+halide_print_t halide_set_error_handler(halide_print_t handler);
+struct halide_trace_event_t {
+    const char *func; void *value; int32_t *coordinates; const char *trace_tag; struct halide_type_t type; int event;
+    int32_t parent_id, value_index, dimensions;
+};
+typedef int32_t (*halide_trace_t)(void *user_context, const struct halide_trace_event_t *event);
+halide_trace_t halide_set_custom_trace(halide_trace_t trace);
+void hl_set_last_error(const char *message);
 struct hl_profile_func { const char *name; uint64_t nanoseconds, entered; };
 struct hl_profile_pipeline {
     const char *name; int32_t count; struct hl_profile_func *funcs; uint64_t runs, nanoseconds; struct hl_profile_pipeline *next;

@@ -103,7 +103,7 @@ PASSES: tuple[Pass, ...] = (
     # Constant extents make constant strides, so before flattening; after folding, which shrinks some.
     Pass("small_allocations", lambda s, c: small_allocations.bound_small_allocations(s)),
     # Reports coordinates and tuples, so before both are flattened.
-    Pass("tracing", lambda s, c: tracing.inject_tracing(s, c.env, c.output_names, c.args)),
+    Pass("tracing", lambda s, c: tracing.inject_tracing(s, c.env, c.output_names, c.args, c.target)),
     # Adds a coordinate that users of traces and messages about sizes need not see.
     Pass("ring_buffers", lambda s, c: ring_buffers.ring_buffers(s, c.env)),
     Pass("tuples", lambda s, c: tuples.split_tuples(s, c.env)),

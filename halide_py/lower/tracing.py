@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.boxes import Box, boxes_touched
 from ..ir.function import Function
 from ..ir.module import LoweredArgument
+from ..ir.target import Target
+from ..ir.target_words import TargetFeature
 from ..ir.traverse import Handler, Rec, nodes_of, rewrite
 from ..ir.types import INT32, Type
 from .buffers import field
@@ -30,6 +33,9 @@ def event(kind: str, func: str, parent: n.Expr, coordinates: Sequence[n.Expr] = 
     label = b.string(tag) if isinstance(tag, str) else tag
     fixed = (b.string(func), b.i32(EVENTS[kind]), parent, b.i32(index), b.i32(int(of.code())), b.i32(of.bits()), label, b.i32(len(coordinates)))
     return n.Call(INT32, "trace", (*fixed, *coordinates, *(() if value is None else (value,))), n.CallType.Intrinsic)
+
+
+_FEATURES = (TargetFeature.TraceLoads, TargetFeature.TraceStores, TargetFeature.TraceRealizations)
 
 
 def is_traced(f: Function) -> bool:
@@ -131,9 +137,21 @@ def _shape(f: Function, box: Box | None, tracer: _Tracer) -> Iterator[n.Stmt]:
     yield n.Evaluate(event("tag", f.name, tracer.parent, tag=n.Call(b.string("").type, "stringify", tuple(parts), n.CallType.Intrinsic)))
 
 
-def inject_tracing(stmt: n.Stmt, env: Environment, outputs: Mapping[str, Function], args: Sequence[LoweredArgument], name: str = "") -> n.Stmt:
-    """`stmt` with reports of everything marked; unchanged when nothing is."""
-    images = {a.name for a in args if a.param is not None and a.param.trace_loads}
+def _all_traced(env: Environment, target: Target) -> Environment:
+    """The Functions with what the target's features trace of each."""
+    loads, stores, realizations = map(target.has_feature, _FEATURES)
+    if not (loads or stores or realizations):
+        return env
+    return {name: replace(f, trace_loads=f.trace_loads or loads, trace_stores=f.trace_stores or stores,
+                          trace_realizations=f.trace_realizations or realizations) for name, f in env.items()}
+
+
+def inject_tracing(stmt: n.Stmt, env: Environment, outputs: Mapping[str, Function], args: Sequence[LoweredArgument], target: Target,
+                   name: str = "") -> n.Stmt:
+    """`stmt` with reports of everything marked, by directives or by the target's features; unchanged when nothing is."""
+    env = _all_traced(env, target)
+    outputs = {o: env[o] for o in outputs}
+    images = {a.name for a in args if a.param is not None and (a.param.trace_loads or target.has_feature(TargetFeature.TraceLoads))}
     marked = [f for f in env.values() if is_traced(f)]
     tags = [(f, tag) for f in env.values() for tag in f.trace_tags]
     if not marked and not images and not tags:
