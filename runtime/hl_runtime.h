@@ -154,6 +154,7 @@ enum halide_error_code_t {
     halide_error_code_out_of_memory = -11,
     halide_error_code_buffer_argument_is_null = -12,
     halide_error_code_debug_to_file_failed = -13,
+    halide_error_code_no_device_interface = -19,
     halide_error_code_unimplemented = -20,
     halide_error_code_symbol_not_found = -21,
     halide_error_code_internal_error = -22,
@@ -272,6 +273,20 @@ void halide_set_trace_file(int fd);
 int halide_get_trace_file(void *user_context);
 int halide_shutdown_trace(void);
 
+/* ---- Devices: there are none. What needs none succeeds: a copy to the host of what is there, a free of nothing. ---- */
+
+int halide_copy_to_host(void *user_context, struct halide_buffer_t *buffer);
+int halide_copy_to_device(void *user_context, struct halide_buffer_t *buffer, const struct halide_device_interface_t *interface);
+int halide_device_malloc(void *user_context, struct halide_buffer_t *buffer, const struct halide_device_interface_t *interface);
+int halide_device_free(void *user_context, struct halide_buffer_t *buffer);
+int halide_device_sync(void *user_context, struct halide_buffer_t *buffer);
+int halide_device_detach_native(void *user_context, struct halide_buffer_t *buffer);
+void halide_device_release(void *user_context, const struct halide_device_interface_t *interface);
+
+/* float16 as other floats. */
+double halide_float16_bits_to_double(uint16_t bits);
+float halide_float16_bits_to_float(uint16_t bits);
+
 /* ---- Profiler: of pipelines compiled with the target feature `profile`. ---- */
 
 /* Print a table of the time that each pipeline and Func took so far; start again from zero. */
@@ -316,6 +331,7 @@ int halide_error_fold_factor_too_small(void *user_context, const char *func_name
 int halide_error_requirement_failed(void *user_context, const char *condition, const char *message);
 int halide_error_specialize_fail(void *user_context, const char *message);
 int halide_error_host_and_device_dirty(void *user_context);
+int halide_error_no_device_interface(void *user_context);
 int halide_error_buffer_is_null(void *user_context, const char *routine);
 int halide_error_device_dirty_with_no_device_support(void *user_context, const char *buffer_name);
 int halide_error_storage_bound_too_small(void *user_context, const char *func_name, const char *var_name, int provided_size,
