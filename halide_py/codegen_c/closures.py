@@ -38,7 +38,7 @@ def parallel(em: Emitter, s: n.For, body: Body) -> None:
     declarations = [f"    {d};" for d, _ in fields] or ["    char unused;"]
     em.unit.functions.append("\n".join([f"{struct} {{", *declarations, "};", "",
                                         f"static int {task}(void *uc, int {index}, uint8_t *closure) {{ /* parallel {s.name} */", "    (void)uc; (void)closure;",
-                                        *inner.lines, "    return 0;", "}", ""]))
+                                        *inner.prologue(), *inner.lines, "    return 0;", "}", ""]))
     closure, result = em.unit.fresh("captured"), em.unit.fresh("result")
     em.line(f"{struct} {closure} = {{{', '.join(v for _, v in fields) or '0'}}};")
     if em.profile is not None:  # while it waits for others, the thread works on nothing

@@ -80,6 +80,7 @@ class Emitter:
         self.unit, self.uses, self.machine, self.context = unit, uses, unit.machine, context
         self.profile: Profile | None = None  # with the target feature `profile`
         self.lines: list[str] = []
+        self.factors: dict[n.Expr, str] = {}  # constants that the C compiler shall not look into -> their names
         self.indent = 1
         self.arguments: dict[str, LoweredArgument] = {}  # the buffers among the function's arguments
         self.names: dict[str, str] = {}  # IR name -> C operand
@@ -132,6 +133,17 @@ class Emitter:
         name = self.unit.fresh(base) if base else self.unit.temporary()
         self.line(f"const {ctype} {name} = {bare(text)};" if ctype[-1] != "*" else f"{ctype}const {name} = {bare(text)};")
         return name
+
+    def factor(self, e: n.Expr) -> str:
+        """A constant by which vectors are multiplied by the one instruction for that, not by shifts and sums."""
+        name = self.factors.get(e)
+        if name is None:
+            name = self.factors[e] = self.unit.fresh("factor")
+        return name
+
+    def prologue(self) -> list[str]:
+        """What stands at the head of the function."""
+        return [f'    {value_type(e.type)} {name} = {constant(e)}; __asm__("" : "+r"({name}));' for e, name in self.factors.items()]
 
     # ---- what is known
 

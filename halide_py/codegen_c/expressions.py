@@ -8,6 +8,7 @@ from ..errors import InternalError
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.types import Type
+from . import halves
 from . import vectors as v
 from .ctypes_of import constant, is_half, short_type, value_bits, value_type
 from .emitter import HANDLERS, MASKS, Emitter, Pieces, is_atom
@@ -25,11 +26,9 @@ def finish(em: Emitter, t: Type, count: int, text: str) -> str:
 
 def round_half(em: Emitter, t: Type, count: int, text: str) -> str:
     """A float rounded to a half float, still as a float."""
-    helper = em.unit.helper("hl_round_bf16" if t.is_bfloat() else "hl_round_f16")
-    if count == 1:
-        return f"{helper}({text})"
-    name = em.named(em.vector_type("f32", count), text)
-    return em.from_lanes(t, count, [f"{helper}({name}[{i}])" for i in range(count)])
+    if count > 1:
+        return halves.rounded(em, t, count, text)
+    return f"{em.unit.helper('hl_round_bf16' if t.is_bfloat() else 'hl_round_f16')}({text})"
 
 
 def arithmetic(em: Emitter, e: Any, start: int, count: int) -> str:
@@ -38,7 +37,12 @@ def arithmetic(em: Emitter, e: Any, start: int, count: int) -> str:
         return finish(em, e.type, 1, f"{em.emit(e.a, start, 1)} {_INFIX[type(e)]} {em.emit(e.b, start, 1)}")
     if is_splat(e.a) and is_splat(e.b):
         return splat_of(em, type(e)(e.a.value, e.b.value), count)
-    text = f"{v.operand(em, e.a, start, count)} {_INFIX[type(e)]} {v.operand(em, e.b, start, count)}"
+    x, y = v.operand(em, e.a, start, count), v.operand(em, e.b, start, count)
+    if type(e) is n.Mul and e.type.bits() == 16 and not e.type.is_float() and isinstance(e.b, n.Broadcast) and em.machine.compiler == "gcc":
+        k = b.as_int(e.b.value)
+        if k is not None and bin(abs(k)).count("1") > 2:  # 16 bits multiply in one instruction, which gcc takes for slow
+            y = em.factor(e.b.value)
+    text = f"{x} {_INFIX[type(e)]} {y}"
     return finish(em, e.type, count, text)
 
 

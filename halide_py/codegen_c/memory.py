@@ -14,6 +14,7 @@ from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.traverse import mentions
 from ..ir.types import Type
+from . import halves
 from . import vectors as v
 from .ctypes_of import is_half, memory_type, short_type, value_bits, value_type
 from .emitter import HANDLERS, MASKS, Emitter, is_atom
@@ -170,9 +171,7 @@ def load(em: Emitter, e: n.Load, start: int, count: int) -> str:
     if count == 1:
         return _load_scalar(em, e, start)
     if is_half(t):
-        kind = memory_kind(t)
-        raw = em.named(em.vector_type(kind, count), raw_load(em, e, start, count))
-        return em.from_lanes(t, count, [from_memory(em, t, f"{raw}[{i}]") for i in range(count)])
+        return halves.from_memory(em, t, count, raw_load(em, e, start, count))
     return raw_load(em, e, start, count)
 
 
@@ -342,8 +341,8 @@ def stored_value(em: Emitter, e: n.Expr, start: int, count: int) -> str:
     if t.is_bool():
         return em.name(ctype, f"({ctype})({em.mask(e, start, count, 8)} & (int8_t)1)")
     if is_half(t):
-        lanes = [to_memory(em, t, x) for x in em.lanes(e, start, count)]
-        return em.name(ctype, "{" + ", ".join(lanes) + "}")
+        width = min(count, em.native(t))
+        return em.name(ctype, halves.to_memory(em, t, width, [em.emit(e, start + k, width) for k in range(0, count, width)]))
     return em.named(ctype, em.emit(e, start, count))
 
 

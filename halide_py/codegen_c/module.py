@@ -132,8 +132,9 @@ def _function(f: LoweredFunction, unit: Unit, needs: Sequence[str]) -> str:
     _unbound_pointers(em, f)
     statements.body(em, f.body)
     parameters = ", ".join(parameter(a) for a in f.args) or "void"
-    return "\n".join([f"/* pipeline {f.display_name or f.name} */", f"static __attribute__((noinline)) int {f.name}_body({parameters}) {{", *em.lines, "    return 0;", "}", "",
-                      exports(f, needs) if f.linkage is not LinkageType.Internal else ""])
+    head = [f"/* pipeline {f.display_name or f.name} */", f"static __attribute__((noinline)) int {f.name}_body({parameters}) {{"]
+    shown = exports(f, needs) if f.linkage is not LinkageType.Internal else ""
+    return "\n".join([*head, *em.prologue(), *em.lines, "    return 0;", "}", "", shown])
 
 
 def _unbound_pointers(em: Emitter, f: LoweredFunction) -> None:

@@ -79,6 +79,9 @@ def convert(em: Emitter, text: str, source: str, target: str, count: int) -> str
         if extended is not None:
             text, source = extended, whole
             continue
+        if count == 16 and source in ("i32", "u32") and target in ("i8", "u8") and em.machine.has("avx512f") and em.machine.compiler == "gcc":
+            wide, bytes_ = em.vector_type("i32", 16), em.vector_type("c8", 16)
+            return f"(({em.vector_type(target, 16)})__builtin_ia32_pmovdb512_mask(({wide}){text}, ({bytes_}){{}}, (uint16_t)-1))"
         step = _next(source, target)
         v = em.vector_type(step, count)
         same = source[1:] == step[1:] and "f" not in (source[0], step[0])

@@ -97,13 +97,14 @@ def _fold(kind: Callable[[n.Expr, n.Expr], n.Expr], name: str, args: Sequence[An
 
 
 def min(*args: Any) -> Expr:
-    """The smallest of two or more values, under the promotion rules; a Python number counts by its own type. Which NaN wins is not
-    specified."""
+    """The smallest of two or more values, under the promotion rules; a Python number counts by its own type.
+
+    Two values compare as select(a < b, a, b), so b where either is NaN; simplification may exchange them, but not inside strict_float()."""
     return _fold(n.Min, "min", args)
 
 
 def max(*args: Any) -> Expr:
-    """The largest of two or more values, under the promotion rules; a Python number counts by its own type."""
+    """The largest of two or more values, under the promotion rules; a Python number counts by its own type. NaN: as for min()."""
     return _fold(n.Max, "max", args)
 
 

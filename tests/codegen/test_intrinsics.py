@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 import pytest
-from c_run import build, call, function, load, machine, ramp, store, var
+from c_run import build, call, function, load, loop, machine, ramp, store, var
 
 from halide_py.codegen_c import generate
 from halide_py.ir import build as b
 from halide_py.ir import nodes as n
+from halide_py.ir.build import round_float
 from halide_py.ir.intrinsics import intrinsic, math_call
 from halide_py.ir.module import LoweredModule
 from halide_py.ir.printer import to_text
-from halide_py.ir.types import BOOL, INT32, Float, Int, Type, TypeCode, UInt
+from halide_py.ir.types import BOOL, INT32, BFloat, Float, Int, Type, TypeCode, UInt
 from halide_py.reference.loop_ir import run_lowered
 from halide_py.reference.storage import numpy_type
 
@@ -253,3 +254,36 @@ def test_lets(lanes: int) -> None:
     agree(e, {"a": t}, {"a": np.arange(COUNT, dtype=np.float32)})
     agree(n.Let("k", n.Add(load(INT32, "i", 0, 1), b.i32(1)), n.Cast(t.with_lanes(lanes), n.Mul(b.broadcast(var("k"), lanes), ramp(var("k"), lanes)))),
           {"i": INT32}, {"i": np.arange(5, 5 + COUNT, dtype=np.int32)})
+
+
+@pytest.mark.parametrize("t", [Float(16), BFloat(16)])
+def test_every_half_float(t: Type) -> None:
+    """In vectors as in scalars, through memory and rounded: all of them, what lies between them, beyond them, and NaN."""
+    halves = np.arange(1 << 16, dtype=np.uint16)
+    count, lanes = len(halves), 8
+    if t.is_bfloat():
+        exact = (halves.astype(np.uint32) << 16).view(np.float32)
+    else:
+        exact = halves.view(np.float16).astype(np.float32)
+    with np.errstate(all="ignore"):
+        between = np.nextafter(np.concatenate([exact * np.float32(1 + 2 ** -(8 if t.is_bfloat() else 11)), exact * 2]), np.float32(0))
+    floats = np.concatenate([exact, between, np.linspace(-1e-7, 1e-7, count, dtype=np.float32)])
+
+    def run(make: Callable[[int, n.Expr], n.Expr], types: tuple[Type, Type], given: np.ndarray, out: np.ndarray, width: int) -> np.ndarray:
+        x = n.Mul(var("x"), b.i32(width))
+        module = function("f", loop("x", len(given) // width, store("out", make(width, x), x)), {"a": types[0]}, {"out": types[1]})
+        assert call(build(generate(module, machine())), "f", [given, out]) == 0
+        return out
+
+    f = Float(32)
+    for width in (1, lanes, 16):
+        widened = run(lambda w, x: n.Cast(f.with_lanes(w), load(t, "a", x, w)), (t, f), halves, np.zeros(count, np.float32), width)
+        np.testing.assert_array_equal(widened, exact)
+        kept = run(lambda w, x: load(t, "a", x, w), (t, t), halves, np.zeros(count, np.uint16), width)
+        number = ~np.isnan(exact)
+        np.testing.assert_array_equal(kept[number], halves[number])
+        assert np.isnan(run(lambda w, x: n.Cast(f.with_lanes(w), load(t, "a", x, w)), (t, f), kept, np.zeros(count, np.float32), 1)[~number]).all()
+        rounded = run(lambda w, x: n.Cast(f.with_lanes(w), n.Cast(t.with_lanes(w), load(f, "a", x, w))), (f, f), floats, np.zeros_like(floats), width)
+        with np.errstate(all="ignore"):
+            want = np.array([round_float(float(v), t) for v in floats[::7]]) if t.is_bfloat() else floats.astype(np.float16).astype(np.float32)[::7]
+        np.testing.assert_array_equal(rounded[::7], want.astype(np.float32))
