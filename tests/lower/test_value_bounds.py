@@ -39,7 +39,7 @@ def test_updates_cost_no_more_than_their_number(effort: Callable[[Callable[[], o
         updated(count).compile_to_lowered_stmt(str(tmp_path / "f.stmt"), [])
 
     lower(10)
-    assert effort(lambda: lower(120)) < 4 * effort(lambda: lower(60))  # distinct ends of every stage before: quadratic, and little of it
+    assert effort(lambda: lower(60)) < 4 * effort(lambda: lower(30))  # distinct ends of every stage before: quadratic, and little of it
     wanted = np.arange(5)
     for k in range(20):
         for i in range(5):
