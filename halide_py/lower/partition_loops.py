@@ -8,8 +8,9 @@ Each mark is solved for the loop variable (linear conditions; inner loop variabl
 An innermost serial loop becomes three loops; any other keeps one loop with `if (steady) .. else ..`, two copies of its
 body instead of three. Copies outside the steady state lose their marks, so that cold code is not split again.
 
-Only where it pays: a mark counts if it varies with the innermost loop around it, or belongs to the loop being split; anything
-else is loop invariant and hoisted by the C compiler. `likely_if_innermost` alone never causes a split, it only joins one.
+Only where it pays: a mark counts if it varies with the innermost loop around it, belongs to the loop being split, or decides how often
+an inner loop runs (the first rows of a sliding window); anything else is loop invariant and hoisted by the C compiler.
+`likely_if_innermost` alone never causes a split, it only joins one.
 Loops with Partition.Never stay; with Partition.Always they must split. Behaviour: Halide's PartitionLoops.cpp.
 """
 
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.traverse import Handler, N, Rec, nodes_of, rewrite
+from ..ir.traverse import Handler, N, Rec, free_variables, nodes_of, rewrite
 from ..ir.types import BOOL, INT32
 from .copies import copy_with
 from .guards import is_likely, strip_likely
@@ -61,8 +62,9 @@ class _Finder:
         elif not s.symbols & _MARKS:
             return
         elif isinstance(s, n.For):
-            self.expr(s.min, around)
-            self.expr(s.extent, around)
+            for e in (s.min, s.extent):
+                self.expr(e, around)
+                self.trip_count(e)
             self.solver.loop(s.name, s.min, b.sub(b.add(s.min, s.extent), b.i32(1)))
             self.stmt(s.body, s.name)
         else:
@@ -85,6 +87,15 @@ class _Finder:
             return
         self.accepted[e] = mark.steady
         self.found.append((mark, limits))
+
+    def trip_count(self, e: n.Expr) -> None:
+        """Look for conditions in the range of an inner loop, through lets."""
+        if self.solver.varies(e):
+            for name in free_variables(e):
+                self.trip_count(self.solver.lets.get(name, b.i32(0)))
+            for c in nodes_of(e, n.Call):
+                if c.type.is_bool():
+                    self.expr(c, self.loop.name)
 
     def mark(self, e: n.Expr) -> _Mark | None:
         """The boundary condition that `e` is."""

@@ -67,6 +67,8 @@ CASES: dict[str, n.Stmt] = {
     "lets": loop("x", "n", n.LetStmt("i", likely_clamp(sub("x", 3), 0, "w"), n.LetStmt("v", load("c", "i"), store("a", "x", add("v", "i"))))),
     "first iteration": rows(n.LetStmt("start", n.Select(marked(lt(0, "y")), add("y", 2), var("y")),
                                       loop("k", sub(add("y", 3), "start"), store("a", "k", add("y", "k")), low="start"))),
+    "first rows": rows(loop("x", "n", n.LetStmt("start", n.Select(marked(lt(0, "y")), add("y", 2), var("y")),
+                                                n.LetStmt("rows", sub(add("y", 3), "start"), loop("k", "rows", store("a", add("k", "x"), "y"), low="start"))))),
     "tail of vectors": vectorize(loop("xo", b.div(add("n", 7), b.i32(8)), n.LetStmt("base", mul("xo", 8), loop(
         "xi", 8, n.IfThenElse(marked(lt(add("base", "xi"), "n")), store("a", add("base", "xi"), load("c", add("base", "xi")))), VECTOR)))),
     "shifted vectors": shifted(8),
