@@ -14,13 +14,12 @@ WORKS = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "pipelines
 TARGET = "x86-64-linux-avx-avx2-f16c-fma-sse41"
 
 
-def text_of(name: str, tmp_path: Path) -> str:
+def c_text(output: hl.Func, inputs: list[hl.ImageParam], tmp_path: Path) -> str:
     """The C text after the helpers: the tasks and the pipeline itself."""
     if hl.get_host_target().arch != hl.Target(TARGET).arch:
         pytest.skip("the compiler makes code for another kind of machine")
-    work = WORKS[name](hl)
     path = tmp_path / "out.c"
-    work.output.compile_to_c(str(path), list(work.inputs), name, hl.Target(TARGET))
+    output.compile_to_c(str(path), inputs, "pipeline", hl.Target(TARGET))
     text = path.read_text()
     return text[text.index("static int task_"):]
 
@@ -31,10 +30,22 @@ def innermost_loops(text: str) -> list[str]:
 
 
 def test_blur_slides_without_boundary_code(tmp_path: Path) -> None:
-    text = text_of("blur", tmp_path)
+    work = WORKS["blur"](hl)
+    text = c_text(work.output, list(work.inputs), tmp_path)
     steady = innermost_loops(text)[0]
     assert not re.search(r"\bif\b|\?|hl_max|\[", steady), "boundary code, gathers or single elements in the steady state"
     assert re.findall(r"\*\(const u16x16u \*\)\(([a-z]+)", steady) == ["input"] * 3 + ["rows"] * 3, "dense loads"
     assert len(re.findall(r"^ *\*\(u16x16u \*\)", steady, re.M)) == 2, "one row and one result are stored"
     assert steady.count("/ (uint16_t)3") == 2, "each row is computed once, in 16 bits"
     assert len(re.findall("halide_malloc", text)) == 1 and re.search(r"hl_times\(\w+, 4\)", text), "one allocation, of four rows of three needed"
+
+
+def test_inline_reduction_is_one_vector(tmp_path: Path) -> None:
+    """Each lane's own loop over the one element it asks for disappears: no predicates, no private loops."""
+    x, xo, r = hl.Var("x"), hl.Var("xo"), hl.RDom([(0, 40)])
+    source, out = hl.ImageParam(hl.Float(32), 1, "source"), hl.Func("highest")
+    out[x] = hl.maximum(source[x + r])
+    out.split(x, xo, x, 256).parallel(xo).vectorize(x, 8)
+    text = c_text(out, [source], tmp_path)
+    (loop,) = innermost_loops(text)
+    assert not re.search(r"\bif\b|\?|\[", loop) and "hl_max_f32x8(" in loop

@@ -238,6 +238,10 @@ def test_lets() -> None:
     heavy = M(Y, Z)
     s = n.LetStmt("t", heavy, n.LetStmt("q", A(t, K(1)), store(q, q)))
     assert to_text(simplify(s)) == "let q = (y*z) + 1\nout[q] = q\n"
+    equal = n.LetStmt("t", heavy, n.LetStmt("q", A(heavy, K(0)), loop("x", t, b.sub(A(q, K(2)), t), store(b.sub(q, t)))))
+    assert to_text(simplify(equal)) == "let t = y*z\nfor (x, t, 2) {\n out[0] = x\n}\n"
+    once_more = b.block([n.LetStmt("t", heavy, store(t, t)), n.LetStmt("q", heavy, store(q, q))])
+    assert to_text(simplify(once_more)).count("let ") == 2  # the first is out of scope
     dead = n.LetStmt("t", heavy, n.LetStmt("q", M(t, t), store(X)))
     assert to_text(simplify(dead)) == "out[x] = x\n"
     load = n.LetStmt("t", n.Load(INT32, "out", X, b.TRUE), b.block([store(K(0), K(1)), store(K(1), t)]))

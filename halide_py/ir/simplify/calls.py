@@ -50,7 +50,7 @@ def is_trivial(e: n.Expr) -> bool:
         return is_trivial(e.base) and is_trivial(e.stride)  # type: ignore[attr-defined]
     if (kind is n.Add or kind is n.Sub or kind is n.Mul) and e.type.is_int_or_uint() and e.type.is_scalar():
         terms, _ = linear.gather(e)
-        return all(type(x) is n.Variable for x in terms) and (len(terms) == 1 or len(terms) == 2 and all(abs(c) == 1 for c in terms.values()))
+        return len(terms) <= 2 and all(type(x) is n.Variable for x in terms)
     return False
 
 

@@ -79,6 +79,7 @@ class Simplifier:
         self.facts: list[tuple[linear.Terms, int]] = []  # linear forms known to be >= 0
         self.uses: dict[str, int] = {}  # of let names, in the tree being simplified
         self.kept: dict[str, n.Expr] = {}  # simplified values of the lets that stay
+        self.named: dict[n.Expr, n.Expr] = {}  # those that are pure -> the variable, where it is in scope
         for name, interval in (bounds or {}).items():
             self.limit(name, interval.min, interval.max)
 

@@ -1,4 +1,4 @@
-"""Statements: what never runs goes, loops of one iteration become lets, lets that are trivial or used once are substituted.
+"""Statements: what never runs goes, loops of one iteration become lets, lets that are trivial, used once or equal to another are substituted.
 
 Conditions of if and assert, and the ranges of loops, are facts inside. Lets nobody uses are dropped in one pass over the
 result (`drop_dead_lets`), so chains of lets cost time linear in their number.
@@ -51,10 +51,12 @@ def _let(s: Simplifier, one: n.LetStmt) -> n.Stmt:
     if not chain:  # bound a second time: what was simplified before may mention the other one
         value = s.expr(one.value)
         saved = s.values.pop(one.name, None), s.known.pop(one.name, None), s.limits.pop(one.name, None)
+        outer, s.named = s.named, {}
         with s.layer(n.symbol_bit(one.name)):
             _bind(s, one, value)
             body = statement(s, one.body)
             out = _rebuilt(s, one, body)
+        s.named = outer
         for table, old in zip((s.values, s.known, s.limits), saved):
             table.pop(one.name, None)  # type: ignore[attr-defined]
             if old is not None:
@@ -73,6 +75,7 @@ _ATOMS = n.Min.bit | n.Max.bit | n.Select.bit | n.Div.bit | n.Mod.bit
 def _bind(s: Simplifier, let: n.LetStmt, value: n.Expr) -> None:
     """Record what is known of a let inside its body."""
     name = let.name
+    value = s.named.get(value, value)
     if is_trivial(value) or s.uses.get(name, 2) <= 1 and not value.mask & _ATOMS and not reads_memory(value) and is_pure(value):
         s.values[name] = value
         s.bind(name, value.symbols)
@@ -84,12 +87,15 @@ def _bind(s: Simplifier, let: n.LetStmt, value: n.Expr) -> None:
         if value.type.is_int_or_uint():
             s.note_range(name, s.range(value))
     s.kept[name] = value
+    if is_pure(value) and not reads_memory(value):
+        s.named[value] = n.Variable(value.type, name)
 
 
 def _rebuilt(s: Simplifier, let: n.LetStmt, body: n.Stmt) -> n.Stmt:
     if let.name in s.values:
         return body
     value = s.kept.get(let.name, let.value)
+    s.named.pop(value, None)
     if body is NOTHING and is_pure(value):
         return NOTHING
     return let if value is let.value and body is let.body else n.LetStmt(let.name, value, body)
