@@ -193,7 +193,10 @@ void halide_print(void *user_context, const char *message);
 void halide_default_print(void *user_context, const char *message);
 halide_print_t halide_set_custom_print(halide_print_t print);
 
-/* Scratch memory aligned to 64 bytes, readable 64 bytes before and beyond. Null when there is none. */
+/* Scratch memory aligned to 64 bytes, readable 64 bytes before and beyond. Null when there is none. Nothing else points there. */
+#ifdef __GNUC__
+__attribute__((malloc))
+#endif
 void *halide_malloc(void *user_context, size_t size);
 void halide_free(void *user_context, void *ptr);
 void *halide_default_malloc(void *user_context, size_t size);

@@ -1,12 +1,14 @@
-"""Parallel loops: the body becomes a function of its own, what it uses of its surroundings goes through a struct.
+"""Loops as functions of their own: the bodies of parallel loops, and all serial code, so that its pointers are parameters.
 
-Before: `parallel (y, 0, h) { out[y * s + x] = ... }` inside f. After: `static int task_y(void *uc, int y, uint8_t *closure)` with the
-body, and in f a struct filled with `out`, `s`, ... and a call of `halide_do_par_for`, whose failure f returns.
+Before: `parallel (y, 0, h) { out[y * s + x] = ... }` inside f. After: `static int task_y(void *uc, int y, uint8_t *closure)`, which gives what it
+finds in the closure (a struct) to `task_y_body`, and in f such a struct and a call of `halide_do_par_for`, whose failure f returns.
+Pointers are restrict parameters because compilers believe `restrict` of parameters only: without it, no load is moved out of a loop that stores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ..ir import nodes as n
 from ..ir.traverse import free_variables, nodes_of
@@ -18,44 +20,75 @@ from .expressions import piece_sizes
 Body = Callable[[Emitter, n.Stmt], None]
 
 
+class Captured(NamedTuple):
+    """A value that a function takes from its surroundings."""
+
+    parameter: str  # declaration
+    field: str  # declaration in a closure
+    member: str  # its name there
+    value: str  # outside
+
+
 def parallel(em: Emitter, s: n.For, body: Body) -> None:
     """Write the task function and the call that runs it."""
     task = em.unit.fresh(f"task_{s.name}")
     low, extent = em.scalar(s.min), em.scalar(s.extent)
-    inner = Emitter(em.unit, em.uses, "uc")
-    inner.arguments, inner.writes, inner.expansions, inner.aliases = em.arguments, em.writes, em.expansions, dict(em.aliases)
-    fields: list[tuple[str, str]] = []  # declaration, value
-    unpack: list[str] = []
-    _scalars_and_vectors(em, inner, s, fields, unpack)
-    _pointers(em, inner, s, fields, unpack)
-    index = inner.names[s.name] = em.unit.fresh(s.name)
+    index = em.unit.fresh(s.name)
+    captured = _function(em, s.body, body, f"{task}_body", (s.name, index))
     struct = f"struct {task}_closure"
-    inner.lines += [f"    const {struct} *const c = (const {struct} *)closure;", *unpack] if fields else []
-    inner.profile = em.profile
-    if em.profile is not None:
-        em.profile.mark(inner, em.profile.current)
-    body(inner, s.body)
-    declarations = [f"    {d};" for d, _ in fields] or ["    char unused;"]
-    em.unit.functions.append("\n".join([f"{struct} {{", *declarations, "};", "",
-                                        f"static int {task}(void *uc, int {index}, uint8_t *closure) {{ /* parallel {s.name} */", "    (void)uc; (void)closure;",
-                                        *inner.prologue(), *inner.lines, "    return 0;", "}", ""]))
-    closure, result = em.unit.fresh("captured"), em.unit.fresh("result")
-    em.line(f"{struct} {closure} = {{{', '.join(v for _, v in fields) or '0'}}};")
-    if em.profile is not None:  # while it waits for others, the thread works on nothing
-        em.line(f"int {result};")
-        em.open("{")
-        em.profile.mark(em, None)
-        em.line(f"{result} = halide_do_par_for({em.context}, {task}, {low}, {extent}, (uint8_t *)&{closure});")
-        em.close()
-    else:
-        em.line(f"const int {result} = halide_do_par_for({em.context}, {task}, {low}, {extent}, (uint8_t *)&{closure});")
+    fields = [f"    {one.field};" for one in captured] or ["    char unused;"]
+    members = "".join(f", c->{one.member}" for one in captured)
+    em.unit.functions.append("\n".join([f"{struct} {{", *fields, "};", "", f"static int {task}(void *uc, int {index}, uint8_t *closure) {{ /* parallel {s.name} */",
+                                        f"    const {struct} *const c = (const {struct} *)closure;", "    (void)c;",
+                                        f"    return {task}_body(uc, {index}{members});", "}", ""]))
+    closure = em.unit.fresh("captured")
+    em.line(f"{struct} {closure} = {{{', '.join(one.value for one in captured) or '0'}}};")
+    call = f"halide_do_par_for({em.context}, {task}, {low}, {extent}, (uint8_t *)&{closure})"
+    if em.profile is None:
+        _call(em, call, s)
+        return
+    em.open("{")  # while it waits for others, the thread works on nothing
+    em.profile.mark(em, None)
+    _call(em, call, s)
+    em.close()
+
+
+def serial(em: Emitter, s: n.Stmt, body: Body) -> None:
+    """Write a function of a statement, and its call."""
+    name = em.unit.fresh("loops")
+    captured = _function(em, s, body, name, None)
+    _call(em, f"{name}({', '.join([em.context, *(one.value for one in captured)])})", s)
+
+
+def _call(em: Emitter, call: str, s: n.Stmt) -> None:
+    result = em.unit.fresh("result")
+    em.line(f"const int {result} = {call};")
     em.line(f"if (HL_UNLIKELY({result})) return {result};")
     em.written(em.writes_of(s))
 
 
-def _scalars_and_vectors(em: Emitter, inner: Emitter, s: n.For, fields: list[tuple[str, str]], unpack: list[str]) -> None:
-    for name, v in free_variables(s.body).items():
-        if name == s.name or name in em.aliases or name in em.pointers:
+def _function(em: Emitter, s: n.Stmt, body: Body, name: str, index: tuple[str, str] | None) -> list[Captured]:
+    """Write the function `name` of a statement; `index`: the IR name and C name of the loop variable it is a function of."""
+    inner = Emitter(em.unit, em.uses, "uc")
+    inner.outlined, inner.profile = True, em.profile
+    inner.arguments, inner.writes, inner.expansions, inner.aliases = em.arguments, em.writes, em.expansions, dict(em.aliases)
+    captured: list[Captured] = []
+    if index:
+        inner.names[index[0]] = index[1]
+    _scalars_and_vectors(em, inner, s, captured)
+    _pointers(em, inner, s, captured)
+    if index and em.profile is not None:  # another thread
+        em.profile.mark(inner, em.profile.current)
+    body(inner, s)
+    parameters = ["void *uc", *([f"int {index[1]}"] if index else []), *(one.parameter for one in captured)]
+    em.unit.functions.append("\n".join([f"static inline __attribute__((always_inline)) int {name}({', '.join(parameters)}) {{", "    (void)uc;",
+                                        *inner.prologue(), *inner.lines, "    return 0;", "}", ""]))
+    return captured
+
+
+def _scalars_and_vectors(em: Emitter, inner: Emitter, s: n.Stmt, captured: list[Captured]) -> None:
+    for name, v in free_variables(s).items():
+        if name in inner.names or name in em.aliases or name in em.pointers:
             continue
         if name in em.pieces:
             pieces = em.pieces[name]
@@ -63,36 +96,34 @@ def _scalars_and_vectors(em: Emitter, inner: Emitter, s: n.For, fields: list[tup
             local = []
             for part, size in zip(pieces.names, piece_sizes(v.type.lanes(), pieces.width)):
                 ctype = em.vector_type(kind, size) if size > 1 else value_type(v.type.element_of())
-                local.append(_capture(em, part, ctype, part, fields, unpack))
+                local.append(_capture(em, part, ctype, part, captured))
             inner.pieces[name] = Pieces(pieces.width, pieces.bits, local)
             continue
         value = em.emit(v, 0, 1)
         if value.isidentifier():
-            inner.names[name] = _capture(em, name, value_type(v.type), value, fields, unpack)
+            inner.names[name] = _capture(em, name, value_type(v.type), value, captured)
         else:
             inner.names[name] = value  # a constant
 
 
-def _capture(em: Emitter, name: str, ctype: str, value: str, fields: list[tuple[str, str]], unpack: list[str]) -> str:
-    """One field, and the local name that holds it in the task."""
-    member, local = f"{c_identifier(name)}_{len(fields)}", em.unit.fresh(name)
-    space = "" if ctype.endswith("*") else " "
+def _capture(em: Emitter, name: str, ctype: str, value: str, captured: list[Captured]) -> str:
+    """One value; gives the name it has inside."""
+    member, local = f"{c_identifier(name)}_{len(captured)}", em.unit.fresh(name)
+    pointer = ctype.endswith("*")
     if ctype == "void *":
         value = f"(void *){value}"
-    fields.append((f"{ctype}{space}{member}", value))
-    unpack.append(f"    {ctype}const {local} = c->{member};" if not space else f"    const {ctype} {local} = c->{member};")
+    captured.append(Captured(f"{ctype}const {local}" if pointer else f"const {ctype} {local}", f"{ctype}{'' if pointer else ' '}{member}", member, value))
     return local
 
 
-def _pointers(em: Emitter, inner: Emitter, s: n.For, fields: list[tuple[str, str]], unpack: list[str]) -> None:
-    inside = {a.name for a in nodes_of(s.body, n.Allocate)}
+def _pointers(em: Emitter, inner: Emitter, s: n.Stmt, captured: list[Captured]) -> None:
+    inside = {a.name for a in nodes_of(s, n.Allocate)}
     outside: dict[str, Type] = {}
-    for access in nodes_of(s.body, (n.Load, n.Store)):
+    for access in nodes_of(s, (n.Load, n.Store)):
         if access.name not in inside:
             outside[access.name] = em.pointers.get(access.name) or (access.value if isinstance(access, n.Store) else access).type.element_of()
     for name, t in outside.items():
-        member, local = f"{c_identifier(name)}_{len(fields)}", em.unit.fresh(name)
+        member, local = f"{c_identifier(name)}_{len(captured)}", em.unit.fresh(name)
         ctype = memory_type(t)
-        fields.append((f"{ctype} *{member}", f"({ctype} *){em.names[name]}"))
-        unpack.append(f"    {ctype} *HL_RESTRICT const {local} = c->{member};")
+        captured.append(Captured(f"{ctype} *HL_RESTRICT const {local}", f"{ctype} *{member}", member, f"({ctype} *){em.names[name]}"))
         inner.names[name], inner.pointers[name] = local, t

@@ -24,7 +24,10 @@ def comment(name: str) -> str:
 
 
 def stmt(em: Emitter, s: n.Stmt) -> None:
-    """Any statement."""
+    """Any statement. The outermost ones that compute become functions of their own."""
+    if not em.outlined and isinstance(s, (n.Produce, n.Allocate, n.For)) and _stores(s):
+        closures.serial(em, s, body)
+        return
     handler = _HANDLERS.get(type(s))
     if handler is None:
         raise InternalError(f"code generation has no form for the statement {type(s).__name__}; please report this with the program")
@@ -37,6 +40,14 @@ def body(em: Emitter, s: n.Stmt) -> None:
     memory.note_strided_loads(em, _loads(s))
     stmt(em, s)
     em.strided = outer
+
+
+def _stores(s: n.Stmt) -> bool:
+    """Whether a statement stores something outside of parallel loops."""
+    if not s.mask & n.Store.bit:
+        return False
+    return isinstance(s, n.Store) or not (isinstance(s, n.For) and s.kind is n.ForType.Parallel) and any(
+        _stores(child) for child in s.children() if isinstance(child, n.Stmt))
 
 
 def _loads(s: n.Stmt) -> Iterator[n.Load]:

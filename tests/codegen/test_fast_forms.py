@@ -21,7 +21,7 @@ def c_text(output: hl.Func, inputs: list[hl.ImageParam], tmp_path: Path) -> str:
     path = tmp_path / "out.c"
     output.compile_to_c(str(path), inputs, "pipeline", hl.Target(TARGET))
     text = path.read_text()
-    return text[text.index("static int task_"):]
+    return text[text.rindex("#define"):]
 
 
 def innermost_loops(text: str) -> list[str]:
@@ -49,3 +49,18 @@ def test_inline_reduction_is_one_vector(tmp_path: Path) -> None:
     text = c_text(out, [source], tmp_path)
     (loop,) = innermost_loops(text)
     assert not re.search(r"\bif\b|\?|\[", loop) and "hl_max_f32x8(" in loop
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_loops_know_that_pointers_are_apart(parallel: bool, tmp_path: Path) -> None:
+    """Compilers believe `restrict` of parameters only, and move a load out of a loop with stores only if they do."""
+    x, y = hl.Var("x"), hl.Var("y")
+    table, out = hl.ImageParam(hl.Int(32), 1, "table"), hl.Func("scaled")
+    out[x, y] = table[y] * x
+    if parallel:
+        out.parallel(y)
+    text = c_text(out, [table], tmp_path)
+    (signature,) = re.findall(r"int (?:task_\w+_body|loops)\((.*)\) {", text)
+    assert len(re.findall(r"int32_t \*HL_RESTRICT const (?:table|scaled)", signature)) == 2
+    function = text[text.index(signature):]
+    assert "for (" in function[:function.index("\n}")]
