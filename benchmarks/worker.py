@@ -1,8 +1,8 @@
 """One contender in a process of its own: `worker.py MODULE WHAT WORK`. Prints JSON lines, seconds.
 
 WHAT is `serve` (compile, check, then for every line with a number of seconds on standard input run that long and print the times of the
-runs), `call` (the same for pipelines so short that only many calls together can be timed) or `compile` (time to make and compile the first
-pipeline of the process and a further one).
+runs), `call` (the same for pipelines so short that only many calls together can be timed), `fresh` (these, each into a new output) or
+`compile` (time to make and compile the first pipeline of the process and a further one).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from pipelines import WORKS, Work
 
-CALLS = 2000
+CALLS = 500
 
 
 def bound(hl: Any, work: Work) -> tuple[Any, Any]:
@@ -36,12 +36,13 @@ def check(work: Work) -> None:
         raise SystemExit(f"wrong result, off by {worst}")
 
 
-def serve(hl: Any, name: str, calls: int = 1) -> None:
-    """Run when told to; one time is that of `calls` calls, divided by their number."""
+def serve(hl: Any, name: str, calls: int = 1, fresh: bool = False) -> None:
+    """Run when told to; one time is that of `calls` calls, divided by their number. `fresh`: each call makes its output."""
     work = WORKS[name](hl)
     pipeline, result = bound(hl, work)
     pipeline.realize(result)
     check(work)
+    target = list(work.result.shape[::-1]) if fresh else result
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:
         end = time.perf_counter() + float(line)
@@ -49,7 +50,7 @@ def serve(hl: Any, name: str, calls: int = 1) -> None:
         while not times or time.perf_counter() < end:
             start = time.perf_counter()
             for _ in range(calls):
-                pipeline.realize(result)
+                pipeline.realize(target)
             times.append((time.perf_counter() - start) / calls)
         print(json.dumps(times), flush=True)
 
@@ -71,7 +72,7 @@ def main() -> None:
     if what == "compile":
         compile_times(hl, name)
     else:
-        serve(hl, name, CALLS if what == "call" else 1)
+        serve(hl, name, 1 if what == "serve" else CALLS, what == "fresh")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import itertools
 import os
 import struct
 import sys
@@ -66,10 +67,14 @@ _DIMENSION = struct.Struct("=iiiI")
 _DIMENSIONS_OF = [struct.Struct("=" + "iiiI" * d) for d in range(9)]
 
 
-class RawBuffer:
-    """A `halide_buffer_t` on memory that `owner` keeps alive; dimensions innermost first, strides in elements. Host 0: a bounds query."""
+_numbers = itertools.count()
 
-    __slots__ = ("c", "dims", "owner", "writable")
+
+class RawBuffer:
+    """A `halide_buffer_t` on memory that `owner` keeps alive; dimensions innermost first, strides in elements. Host 0: a bounds query.
+    No two have the same `number`."""
+
+    __slots__ = ("c", "dims", "owner", "writable", "number")
 
     def __init__(self, t: Type, shape: Sequence[tuple[int, int, int]], host: int, owner: Any, writable: bool = True) -> None:
         count = len(shape)
@@ -80,7 +85,7 @@ class RawBuffer:
             pack = _DIMENSIONS_OF[count] if count < len(_DIMENSIONS_OF) else struct.Struct("=" + "iiiI" * count)
             pack.pack_into(ffi.buffer(self.dims), 0, *[v for low, extent, stride in shape for v in (low, extent, stride, 0)])
         c.dim = self.dims
-        self.owner, self.writable = owner, writable
+        self.owner, self.writable, self.number = owner, writable, next(_numbers)
 
     @staticmethod
     def query(t: Type, sizes: Sequence[tuple[int, int]]) -> RawBuffer:

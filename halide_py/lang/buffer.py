@@ -104,6 +104,11 @@ class Buffer(BufferViews):
         return new
 
     @staticmethod
+    def of_array(t: Type, array: Array) -> Buffer:
+        """A handle on memory whose axis d is dimension d, mins 0."""
+        return Buffer.of_storage(Storage(array, t, [0] * array.ndim))
+
+    @staticmethod
     def of_shape(t: Type, shape: Shape, name: str = "") -> Buffer:
         """Fresh memory in a given shape: (min, extent, stride) of each dimension. Its elements are not initialised."""
         return Buffer.of_storage(Storage(allocate_shape(t, shape), t, [low for low, _, _ in shape], name))

@@ -178,16 +178,15 @@ class Pipeline(CompileTo):
             return None
         if sizes is not None:
             dst = sizes
-        if is_array(dst):
+        if type(dst) is not list and is_array(dst):
             return self.realize([dst], target)
         items = _items(dst, "realize")
         program = self._program(target, "realize")
-        if items and is_array(items[0]):
+        if items and type(items[0]) is not int and is_array(items[0]):
             _check_count(len(items), program)
             program.realize_into([as_buffer(x) for x in items])
             return None
-        extents = self._extents(items)
-        out = program.realize_sizes(extents)
+        out = program.realize_sizes(self._extents(items))
         return out[0] if len(out) == 1 else tuple(out)
 
     def _extents(self, items: Sequence[Any]) -> list[int]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import driver
-from ..driver.abi import RawBuffer
+from ..driver.abi import ArgumentBlock, RawBuffer
 from ..driver.graph import Requirement
 from ..errors import CompileError, PipelineError
 from ..ir.function import Function
@@ -16,7 +16,7 @@ from ..ir.module import LoweredArgument
 from ..ir.parameter import Parameter
 from ..ir.target import Target
 from .buffer import Buffer
-from .storage import Shape
+from .storage import DTYPE_OF, Shape
 
 _MOST_QUERIES = 16
 
@@ -33,6 +33,8 @@ class Program:
         self.scalars = [(i, p) for i, p in inputs if not p.is_buffer]
         self.first_output = len(args)
         self.output_args = self.compiled.args[len(args):]
+        # The last sizes asked for and what else the shapes needed depend on, these shapes, and whether they are the sizes and no more.
+        self._answer: tuple[list[Any], list[Shape], bool] = [None], [], False
 
     def realize_into(self, buffers: Sequence[Buffer]) -> None:
         """Run on the buffers given, one an output. What every repeated call goes through, so it does nothing that was done when compiling."""
@@ -40,19 +42,7 @@ class Program:
         block = compiled.block()
         c = block.c
         try:
-            for i, p in self.buffers:
-                b = p.buffer
-                if b is None:
-                    raise unset(p)
-                c[i] = (b.storage.raw or b.raw).c
-            for i, p in self.scalars:
-                value, cell = p.value, block.cells[i]
-                if value is None:
-                    raise unset(p)
-                if type(value) is cell.kind:  # type: ignore[union-attr]
-                    cell.c[0] = value  # type: ignore[union-attr]
-                else:
-                    cell.set(value)  # type: ignore[union-attr]
+            self._bind_inputs(block)
             i = self.first_output
             for b in buffers:
                 raw = b.storage.raw or b.raw
@@ -65,6 +55,23 @@ class Program:
             compiled.release(block)
         if code:
             compiled.fail(code)
+
+    def _bind_inputs(self, block: ArgumentBlock) -> None:
+        """Put what Params and ImageParams are set to into an argument block."""
+        c = block.c
+        for i, p in self.buffers:
+            b = p.buffer
+            if b is None:
+                raise unset(p)
+            c[i] = (b.storage.raw or b.raw).c
+        for i, p in self.scalars:
+            value, cell = p.value, block.cells[i]
+            if value is None:
+                raise unset(p)
+            if type(value) is cell.kind:  # type: ignore[union-attr]
+                cell.c[0] = value  # type: ignore[union-attr]
+            else:
+                cell.set(value)  # type: ignore[union-attr]
 
     def run_raw(self, inputs: dict[Parameter, RawBuffer], outputs: Sequence[RawBuffer]) -> None:
         """Run with C views of the outputs; `inputs` stand for ImageParams that have no data."""
@@ -86,7 +93,31 @@ class Program:
             self.compiled.release(block)
 
     def realize_sizes(self, sizes: Sequence[int]) -> list[Buffer]:
-        """Fresh outputs of the given sizes: ask what the schedule needs, allocate that, compute, crop."""
+        """Fresh outputs of the given sizes: ask what the schedule needs, allocate that, compute, crop.
+
+        Asked again for what was answered last, with the same inputs' shapes and Params, the answer is the same.
+        """
+        key = [*sizes]
+        for _, p in self.buffers:
+            b = p.buffer
+            key.append(-1 if b is None else (b.storage.raw or b.raw).number)
+        for _, p in self.scalars:
+            key.append(p.value)
+        asked, shapes, plain = self._answer
+        if key != asked:
+            shapes = self._query(sizes)
+            plain = all(sizes) and all(_dense(shape, sizes) for shape in shapes)
+            self._answer = key, shapes, plain
+        if plain:
+            return self._realize_plain(sizes)
+        wanted = [(0, extent) for extent in sizes]
+        # A schedule that promises less than the size asked for is refused by the pipeline's own check, which says so.
+        full = [Buffer.of_shape(a.type, shape) if _covers(shape, wanted) else Buffer(a.type, list(sizes)) for a, shape in zip(self.output_args, shapes)]
+        self.realize_into(full)
+        return [b if _plain(s, wanted) else b.cropped([(low, extent) for low, extent in wanted]) for b, s in zip(full, shapes)]
+
+    def _query(self, sizes: Sequence[int]) -> list[Shape]:
+        """The shapes that the outputs must have to hold the given sizes."""
         wanted = [(0, extent) for extent in sizes]
         queries = [RawBuffer.query(a.type, wanted) for a in self.output_args]
         if sizes and min(sizes) < 0:
@@ -100,10 +131,26 @@ class Program:
             shapes = [q.shape() for q in queries]
             if not sizes or shapes == before or all(_covers(s, wanted) and _plain(s, wanted) for s in shapes):
                 break
-        # A schedule that promises less than the size asked for is refused by the pipeline's own check, which says so.
-        full = [Buffer.of_shape(a.type, shape) if _covers(shape, wanted) else Buffer(a.type, list(sizes)) for a, shape in zip(self.output_args, shapes)]
-        self.realize_into(full)
-        return [b if _plain(s, wanted) else b.cropped([(low, extent) for low, extent in wanted]) for b, s in zip(full, shapes)]
+        return shapes
+
+    def _realize_plain(self, sizes: Sequence[int]) -> list[Buffer]:
+        """Fresh outputs of just these sizes, dense: through C views that are used again."""
+        compiled, extents, i = self.compiled, sizes[::-1], self.first_output
+        block = compiled.block()
+        out = []
+        try:
+            self._bind_inputs(block)
+            for a in self.output_args:
+                array, slot = np.empty(extents, DTYPE_OF[a.type]), block.slots[i]
+                block.c[i] = (slot.take(array) or slot.fill(a.type, array)).c  # type: ignore[union-attr]
+                out.append(Buffer.of_array(a.type, array.T))
+                i += 1
+            code = compiled.entry(block.c)
+        finally:
+            compiled.release(block)
+        if code:
+            compiled.fail(code)
+        return out
 
     def infer_input_bounds(self, outputs: Sequence[RawBuffer]) -> None:
         """Ask for the shapes of the ImageParams without data until the answer is stable, then give them Buffers of zeros. `outputs` may be queries too."""
@@ -135,6 +182,16 @@ def unset(p: Parameter) -> CompileError:
 
 def _covers(shape: Shape, wanted: Sequence[tuple[int, int]]) -> bool:
     return all(low <= w and low + extent >= w + size for (low, extent, _), (w, size) in zip(shape, wanted))
+
+
+def _dense(shape: Shape, sizes: Sequence[int]) -> bool:
+    """Whether a shape is just these sizes, with mins of 0 and nothing between the elements."""
+    stride = 1
+    for one, size in zip(shape, sizes):
+        if one != (0, size, stride):
+            return False
+        stride *= size
+    return True
 
 
 def _plain(shape: Shape, wanted: Sequence[tuple[int, int]]) -> bool:

@@ -118,6 +118,25 @@ def test_a_schedule_that_computes_more_is_cropped() -> None:
         f.realize(hl.Buffer(hl.Int(32), [13]))
 
 
+def test_sizes_asked_for_again() -> None:
+    """What the schedule needs is remembered, outputs are not: by sizes, Params and the inputs' shapes."""
+    f, image, k = hl.Func("asked"), hl.ImageParam(hl.Int(32), 1, "asked_input"), hl.Param(hl.Int(32), "asked_k")
+    f[x] = image[x] + k
+    f.vectorize(x, 8, hl.TailStrategy.RoundUp)
+    image.set(hl.Buffer(np.arange(24, dtype=np.int32)))
+    results = []
+    for size, value in ((16, 1), (16, 2), (13, 3), (16, 4), (16, 4), (13, 4), (24, 5)):
+        k.set(value)
+        results.append((size, value, f.realize([size])))
+    for size, value, out in results:
+        assert out.width() == size and list(out) == [i + value for i in range(size)]
+    image.set(hl.Buffer(np.arange(16, dtype=np.int32)))
+    with pytest.raises(hl.PipelineError, match="asked_input is accessed at 23"):
+        f.realize([24])
+    empty = f.realize([0])
+    assert empty.width() == 0
+
+
 def test_runs_again_without_compiling_until_something_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
     real = compiling.compile_pipeline
