@@ -52,14 +52,17 @@ class _Finder:
         self.found: list[tuple[_Mark, Limits]] = []
         self.marked: dict[n.Expr, bool] = {}
         self.seen: set[tuple[n.Expr, str]] = set()
+        self.bits = _MARKS  # of the marks, and of the lets with marks in their values
 
     def stmt(self, s: n.Stmt, around: str) -> None:
         """Look into a statement; `around` is the innermost loop variable around it."""
         if isinstance(s, n.LetStmt):
             self.expr(s.value, around)
             self.solver.let(s.name, s.value)
+            if s.value.symbols & self.bits:
+                self.bits |= n.symbol_bit(s.name)
             self.stmt(s.body, around)
-        elif not s.symbols & _MARKS:
+        elif not s.symbols & self.bits:
             return
         elif isinstance(s, n.For):
             for e in (s.min, s.extent):
@@ -90,7 +93,7 @@ class _Finder:
 
     def trip_count(self, e: n.Expr) -> None:
         """Look for conditions in the range of an inner loop, through lets."""
-        if self.solver.varies(e):
+        if e.symbols & self.bits and self.solver.varies(e):
             for name in free_variables(e):
                 self.trip_count(self.solver.lets.get(name, b.i32(0)))
             for c in nodes_of(e, n.Call):
