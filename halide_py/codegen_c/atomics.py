@@ -39,7 +39,7 @@ def atomic(em: Emitter, s: n.Atomic, stmt: Callable[[Emitter, n.Stmt], None]) ->
 
 
 def _place(em: Emitter, s: n.Store) -> str:
-    return f"&{memory.element(em, memory.pointer(em, s.name, s.value.type.element_of()), s.index)}"
+    return f"&{memory.element(em, s.name, s.value.type.element_of(), s.index)}"
 
 
 def _first(body: n.Stmt) -> n.Store:

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InternalError
 from ..ir import nodes as n
 from ..ir.module import LoweredArgument
+from ..ir.traverse import free_variables
 from ..ir.types import Type
 from .ctypes_of import constant, short_type, value_bits, value_type
 from .unit import Unit
@@ -73,6 +75,27 @@ class Pieces:
         self.width, self.bits, self.names = width, bits, names
 
 
+class OpenLoop:
+    """A loop being written: where, what is to stand before it, and the names bound inside."""
+
+    __slots__ = ("lines", "line", "before", "depth", "indent", "names", "bits", "rows")
+
+    def __init__(self, em: Emitter, name: str) -> None:
+        self.lines, self.line, self.depth, self.indent = em.lines, len(em.lines), len(em.scopes), em.indent
+        self.before: list[str] = []
+        self.names, self.bits = {name}, n.symbol_bit(name)
+        self.rows = 0  # pointers computed before it
+
+    def bound(self, name: str) -> None:
+        """A name is bound inside."""
+        self.names.add(name)
+        self.bits |= n.symbol_bit(name)
+
+    def changes(self, e: n.Expr) -> bool:
+        """Whether `e` depends on what is bound inside."""
+        return bool(e.symbols & self.bits) and not self.names.isdisjoint(free_variables(e))
+
+
 class Emitter:
     """Writes one C function."""
 
@@ -91,6 +114,7 @@ class Emitter:
         self.memo: dict[Key, str] = {}
         self.reading: dict[Key, int] = {}  # remembered values that read memory -> the names they mention, as symbol bits
         self.scopes: list[list[Key]] = [[]]
+        self.loops: list[OpenLoop] = []
         self.strided: dict[Key, tuple[int, int]] = {}  # groups of strided loads in the straight-line code being written: see memory
         self.writes: dict[n.Stmt, int] = {}
         self.expansions: dict[Key, n.Expr] = {}
@@ -123,6 +147,35 @@ class Emitter:
         """Begin the block of an else, whose line was written by `close`."""
         self.indent += 1
         self.scopes.append([])
+
+    @contextmanager
+    def loop(self, name: str) -> Iterator[None]:
+        """Around the lines of a loop over IR variable `name`."""
+        loop = OpenLoop(self, name)
+        self.loops.append(loop)
+        yield
+        self.loops.pop()
+        loop.lines[loop.line:loop.line] = loop.before
+
+    def bound(self, name: str) -> None:
+        """An IR name is bound here: what mentions it cannot be computed before the loop around."""
+        if self.loops:
+            self.loops[-1].bound(name)
+
+    @contextmanager
+    def before_loop(self) -> Iterator[None]:
+        """Write what follows before the innermost loop, where nothing of what was named inside is known."""
+        loop = self.loops.pop()
+        inner = self.scopes[loop.depth:]
+        del self.scopes[loop.depth:]
+        hidden = {key: self.memo.pop(key) for scope in inner for key in scope if key in self.memo}
+        lines, indent = self.lines, self.indent
+        self.lines, self.indent = loop.before, loop.indent
+        yield
+        self.lines, self.indent = lines, indent
+        self.memo.update(hidden)
+        self.scopes += inner
+        self.loops.append(loop)
 
     def discard(self, text: str) -> None:
         """Evaluate for effect only."""

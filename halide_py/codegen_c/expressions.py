@@ -244,6 +244,7 @@ def piece_sizes(lanes: int, width: int) -> list[int]:
 
 def bind(em: Emitter, name: str, value: n.Expr) -> None:
     """Compute a let's value now."""
+    em.bound(name)
     t = value.type
     if t.is_vector():
         bits = mask_home(em, value) if t.is_bool() else value_bits(t)
@@ -299,6 +300,7 @@ def _let(em: Emitter, e: n.Let) -> None:
         text = known or em.name(value_type(e.value.type), text, e.name)
         if known is None:
             em.remember((e.value, 0, 1), text, e.value)
+    em.bound(e.name)
     em.names[e.name] = text
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.simplify.linear import gather, rebuild
 from ..ir.traverse import mentions
 from ..ir.types import Type
 from . import halves
@@ -21,6 +22,7 @@ from .emitter import HANDLERS, MASKS, Emitter, is_atom
 from .expressions import mask_at_width, piece_sizes
 
 MAX_STRIDE = 4
+MAX_ROWS = 12  # pointers computed before a loop: there are 16 registers
 
 
 class Line(NamedTuple):
@@ -108,25 +110,57 @@ def _is_wide(e: n.Expr) -> bool:
     return e.type.bits() == 64 or isinstance(e, (n.Add, n.Sub, n.Mul))
 
 
-def address(em: Emitter, p: str, base: n.Expr | None, offset: int) -> str:
-    """p + base + offset."""
-    text = p
-    if base is not None:
-        at = wide(em, base)
-        if not is_atom(at) and len(at) > 24 and isinstance(base, (n.Add, n.Sub, n.Mul)):
-            at = em.name("int64_t", at, "at")
-            em.remember((base, "wide"), at, base)
-        text += f" + {at}"
-    return text + (f" + {offset}" if offset > 0 else f" - {-offset}" if offset < 0 else "")
-
-
-def element(em: Emitter, p: str, index: n.Expr) -> str:
-    """p[index]."""
-    base, offset = split_constant(index)
+def place(em: Emitter, name: str, t: Type, base: n.Expr | None) -> tuple[str, str]:
+    """(p, i) such that element `base` of a buffer is p[i]; "" for 0. What does not change in the loop around is in p, and computed before the loop
+    unless it reads memory: compilers find what does not change, but do not bring it together and add it to the pointer."""
+    p = pointer(em, name, t)
     if base is None:
+        return p, ""
+    loop = em.loops[-1] if em.loops and isinstance(base, (n.Add, n.Sub, n.Mul)) else None
+    if loop is None or name in loop.names:
+        return p, _index(em, base)
+    terms, constant = gather(base)
+    steady = {e: k for e, k in terms.items() if not loop.changes(e)}
+    fixed = {e: k for e, k in steady.items() if not e.mask & (n.Load.bit | n.Call.bit | n.Let.bit)}
+    key = ("row", name, t, frozenset(fixed.items()))
+    row = em.memo.get(key)
+    if row is None and fixed and loop.rows < MAX_ROWS:
+        loop.rows += 1
+        with em.before_loop():
+            row = em.name(f"{memory_type(t)} *", f"{p} + {_index(em, rebuild(base.type, fixed, 0))}", f"{name}_row")
+            em.remember(key, row, base)
+    if row is None:
+        return p, _index(em, base)
+    if len(fixed) < len(steady):
+        row = f"({row} + {_index(em, rebuild(base.type, {e: k for e, k in steady.items() if e not in fixed}, 0))})"
+    return row, _index(em, rebuild(base.type, {e: k for e, k in terms.items() if e not in steady}, constant))
+
+
+def _index(em: Emitter, e: n.Expr) -> str:
+    """An index that is added to a pointer; "" for 0."""
+    at = wide(em, e)
+    if not is_atom(at) and len(at) > 24 and isinstance(e, (n.Add, n.Sub, n.Mul)):
+        at = em.name("int64_t", at, "at")
+        em.remember((e, "wide"), at, e)
+    return "" if at == "0" else at
+
+
+def address(em: Emitter, name: str, t: Type, base: n.Expr | None, offset: int) -> str:
+    """The address of element base + offset of a buffer."""
+    p, at = place(em, name, t, base)
+    return p + (f" + {at}" if at else "") + _signed(offset)
+
+
+def element(em: Emitter, name: str, t: Type, index: n.Expr) -> str:
+    """One element as an lvalue."""
+    base, offset = split_constant(index)
+    return _subscript(*place(em, name, t, base), offset)
+
+
+def _subscript(p: str, at: str, offset: int) -> str:
+    if not at:
         return f"{p}[{offset}]"
-    at = wide(em, base)
-    return f"{p}[{at + (f' + {offset}' if offset > 0 else f' - {-offset}') if offset else v_bare(at)}]"
+    return f"{p}[{at}{_signed(offset)}]" if offset else f"{p}[{v_bare(at)}]"
 
 
 def v_bare(text: str) -> str:
@@ -134,13 +168,13 @@ def v_bare(text: str) -> str:
     return text[1:-1] if text[:1] == "(" and text[-1:] == ")" and "(" not in text[1:-1] and ")" not in text[1:-1] else text
 
 
-def elements(em: Emitter, p: str, index: n.Expr, start: int, count: int) -> list[str]:
+def elements(em: Emitter, name: str, t: Type, index: n.Expr, start: int, count: int) -> list[str]:
     """Each element of a vector access as an lvalue."""
     line = line_of(index, start, count)
     if line is not None:
-        base = address(em, p, line.base, 0)
-        return [f"{p}[{base[len(p) + 3:] or '0'}{_signed(line.offset + line.stride * i)}]" if line.base is not None else f"{p}[{line.offset + line.stride * i}]"
-                for i in range(count)]
+        p, at = place(em, name, t, line.base)
+        return [_subscript(p, at, line.offset + line.stride * i) for i in range(count)]
+    p = pointer(em, name, t)
     return [f"{p}[{v_bare(lane)}]" for lane in em.lanes(index, start, count)]
 
 
@@ -181,8 +215,8 @@ def load_mask(em: Emitter, e: n.Load, start: int, count: int, bits: int) -> str:
 
 
 def _load_scalar(em: Emitter, e: n.Load, start: int) -> str:
-    t, p = e.type, pointer(em, e.name, e.type.element_of())
-    text = from_memory(em, t, element(em, p, e.index) if e.index.type.is_scalar() else elements(em, p, e.index, start, 1)[0])
+    t, name, of = e.type, e.name, e.type.element_of()
+    text = from_memory(em, t, element(em, name, of, e.index) if e.index.type.is_scalar() else elements(em, name, of, e.index, start, 1)[0])
     if b.is_true(e.predicate):
         return text
     return f"({em.emit(e.predicate, start, 1)} ? {text} : ({value_type(t)})0)"
@@ -191,30 +225,30 @@ def _load_scalar(em: Emitter, e: n.Load, start: int) -> str:
 def raw_load(em: Emitter, e: n.Load, start: int, count: int) -> str:
     """Lanes of a load as they are in memory."""
     t = e.type
-    kind, p = memory_kind(t), pointer(em, e.name, t.element_of())
+    kind, name, of = memory_kind(t), e.name, t.element_of()
     if not b.is_true(e.predicate):
-        return _load_predicated(em, e, kind, p, start, count)
+        return _load_predicated(em, e, kind, start, count)
     line = line_of(e.index, start, count)
     if line is not None:
         if line.stride == 0:
-            return v.splat(em, kind, count, em.named(memory_type(t), f"*({address(em, p, line.base, line.offset)})"))
+            return v.splat(em, kind, count, em.named(memory_type(t), f"*({address(em, name, of, line.base, line.offset)})"))
         if line.stride == 1:
-            return dense(em, p, line.base, line.offset, kind, count)
+            return dense(em, name, of, line.base, line.offset, count)
         if line.stride == -1:
-            text = em.name(em.vector_type(kind, count), dense(em, p, line.base, line.offset - count + 1, kind, count))
+            text = em.name(em.vector_type(kind, count), dense(em, name, of, line.base, line.offset - count + 1, count))
             return v.shuffle(text, text, range(count - 1, -1, -1))
         if 2 <= line.stride <= MAX_STRIDE:
-            return _load_strided(em, e, line, kind, p, start, count)
+            return _load_strided(em, e, line, kind, start, count)
     elif isinstance(e.index, n.Ramp) and e.index.base.type.is_vector():
         parts = _load_rows(em, e, start, count)
         if parts is not None:
             return parts
-    return em.from_lanes_raw(kind, count, elements(em, p, e.index, start, count))
+    return em.from_lanes_raw(kind, count, elements(em, name, of, e.index, start, count))
 
 
-def dense(em: Emitter, p: str, base: n.Expr | None, offset: int, kind: str, count: int) -> str:
+def dense(em: Emitter, name: str, t: Type, base: n.Expr | None, offset: int, count: int) -> str:
     """Adjacent elements."""
-    return f"(*(const {em.vector_type(kind, count, True)} *)({address(em, p, base, offset)}))"
+    return f"(*(const {em.vector_type(memory_kind(t), count, True)} *)({address(em, name, t, base, offset)}))"
 
 
 def _load_rows(em: Emitter, e: n.Load, start: int, count: int) -> str | None:
@@ -227,7 +261,7 @@ def _load_rows(em: Emitter, e: n.Load, start: int, count: int) -> str | None:
     return v.join(em, parts, inner)
 
 
-def _load_strided(em: Emitter, e: n.Load, line: Line, kind: str, p: str, start: int, count: int) -> str:
+def _load_strided(em: Emitter, e: n.Load, line: Line, kind: str, start: int, count: int) -> str:
     """Dense loads from the first element of the group on, the last one moved back to end with the group; then a shuffle."""
     size = int(kind[1:]) // 8
     whole = (em.machine.vector_bytes if em.machine.has("avx512vbmi") else 16) // size
@@ -235,7 +269,7 @@ def _load_strided(em: Emitter, e: n.Load, line: Line, kind: str, p: str, start: 
         key = (e, "strided", start // whole)
         text = em.memo.get(key)
         if text is None:
-            text = em.name(em.vector_type(kind, whole), _load_strided(em, e, Line(line.base, line.offset - line.stride * (start % whole), line.stride), kind, p,
+            text = em.name(em.vector_type(kind, whole), _load_strided(em, e, Line(line.base, line.offset - line.stride * (start % whole), line.stride), kind,
                                                                       start - start % whole, whole))
             em.remember(key, text, e)
         return v.shuffle(text, text, range(start % whole, start % whole + count))
@@ -255,30 +289,31 @@ def _load_strided(em: Emitter, e: n.Load, line: Line, kind: str, p: str, start: 
         begin = min(at + (position - at) // count * count, high - count + 1)
         if begin not in where:
             where[begin] = len(sources)
-            sources.append((_shared_dense(em, e, p, line.base, begin, kind, count), count))
+            sources.append((_shared_dense(em, e, line.base, begin, kind, count), count))
         wanted.append((where[begin], position - begin))
     return v.pick(em, kind, sources, wanted)
 
 
-def _shared_dense(em: Emitter, e: n.Load, p: str, base: n.Expr | None, offset: int, kind: str, count: int) -> str:
+def _shared_dense(em: Emitter, e: n.Load, base: n.Expr | None, offset: int, kind: str, count: int) -> str:
     key = ("dense", e.name, base, offset, kind, count)
     found = em.memo.get(key)
     if found is None:
-        found = em.name(em.vector_type(kind, count), dense(em, p, base, offset, kind, count))
+        found = em.name(em.vector_type(kind, count), dense(em, e.name, e.type.element_of(), base, offset, count))
         em.remember(key, found, e)
     return found
 
 
-def _load_predicated(em: Emitter, e: n.Load, kind: str, p: str, start: int, count: int) -> str:
+def _load_predicated(em: Emitter, e: n.Load, kind: str, start: int, count: int) -> str:
+    name, of = e.name, e.type.element_of()
     line = line_of(e.index, start, count)
     builtin = _masked_builtin(em, "load", kind, count)
     if builtin and line is not None and line.stride == 1:
         vector, like = em.vector_type(kind, count), em.vector_type(_masked_like(kind), count)
-        text = f"__builtin_ia32_{builtin}((const {like} *)({address(em, p, line.base, line.offset)}), {_builtin_mask(em, e.predicate, start, count, kind)})"
+        text = f"__builtin_ia32_{builtin}((const {like} *)({address(em, name, of, line.base, line.offset)}), {_builtin_mask(em, e.predicate, start, count, kind)})"
         return text if like == vector else f"(({vector}){text})"
-    element_type = memory_type(e.type.element_of())  # said again: `?:` widens what is narrower than int
+    element_type = memory_type(of)  # said again: `?:` widens what is narrower than int
     conditions = em.lanes(e.predicate, start, count)
-    lanes = [f"({element_type})({c} ? {x} : 0)" for c, x in zip(conditions, elements(em, p, e.index, start, count))]
+    lanes = [f"({element_type})({c} ? {x} : 0)" for c, x in zip(conditions, elements(em, name, of, e.index, start, count))]
     return em.from_lanes_raw(kind, count, lanes)
 
 
@@ -308,15 +343,14 @@ def _masked_builtin(em: Emitter, what: str, kind: str, count: int) -> str:
 def store(em: Emitter, s: n.Store) -> None:
     """A store. All lanes are computed before the first is written: the value may read what the store overwrites."""
     t = s.value.type
-    p = pointer(em, s.name, t.element_of())
     if t.is_scalar():
-        text = f"{element(em, p, s.index)} = {to_memory(em, t, _stored_scalar(em, s.value))};"
+        text = f"{element(em, s.name, t, s.index)} = {to_memory(em, t, _stored_scalar(em, s.value))};"
         em.line(text if b.is_true(s.predicate) else f"if {_parenthesized(em.scalar(s.predicate))} {text}")
     else:
         bits = 16 if is_half(t) else value_bits(t)
         writes: list[str] = []
         for start, count in em.slices(t, bits):
-            writes += _store_slice(em, s, p, start, count)
+            writes += _store_slice(em, s, start, count)
         for text in writes:
             em.line(text)
     em.written(n.symbol_bit(s.name))
@@ -346,40 +380,41 @@ def stored_value(em: Emitter, e: n.Expr, start: int, count: int) -> str:
     return em.named(ctype, em.emit(e, start, count))
 
 
-def _store_slice(em: Emitter, s: n.Store, p: str, start: int, count: int) -> list[str]:
+def _store_slice(em: Emitter, s: n.Store, start: int, count: int) -> list[str]:
     """The writes of one slice, its value computed."""
-    kind = memory_kind(s.value.type)
+    of = s.value.type.element_of()
+    kind = memory_kind(of)
     value = stored_value(em, s.value, start, count)
     line, whole = line_of(s.index, start, count), b.is_true(s.predicate)
     if whole and count > 1 and line is not None and line.stride == 1:
-        return [_dense_store(em, p, line.base, line.offset, kind, count, value)]
+        return [_dense_store(em, s.name, of, line.base, line.offset, count, value)]
     if whole and count > 1 and line is not None and line.stride == -1:
         back = em.name(em.vector_type(kind, count), v.shuffle(value, value, range(count - 1, -1, -1)))
-        return [_dense_store(em, p, line.base, line.offset - count + 1, kind, count, back)]
+        return [_dense_store(em, s.name, of, line.base, line.offset - count + 1, count, back)]
     builtin = _masked_builtin(em, "store", kind, count)
     if not whole and builtin and line is not None and line.stride == 1:
         mask, like = _builtin_mask(em, s.predicate, start, count, kind), em.vector_type(_masked_like(kind), count)
         cast = "" if like == em.vector_type(kind, count) else f"({like})"
-        return [f"__builtin_ia32_{builtin}(({like} *)({address(em, p, line.base, line.offset)}), {mask}, {cast}{value});"]
-    rows = _store_rows(em, s, p, start, count, value, kind) if whole else None
+        return [f"__builtin_ia32_{builtin}(({like} *)({address(em, s.name, of, line.base, line.offset)}), {mask}, {cast}{value});"]
+    rows = _store_rows(em, s, start, count, value) if whole else None
     if rows is not None:
         return rows
     values = [f"{value}[{i}]" for i in range(count)] if count > 1 else [value]
-    places = elements(em, p, s.index, start, count)
+    places = elements(em, s.name, of, s.index, start, count)
     if whole:
         return [f"{at} = {x};" for at, x in zip(places, values)]
     return [f"if ({c}) {at} = {x};" for c, at, x in zip(em.lanes(s.predicate, start, count), places, values)]
 
 
-def _dense_store(em: Emitter, p: str, base: n.Expr | None, offset: int, kind: str, count: int, value: str) -> str:
-    return f"*({em.vector_type(kind, count, True)} *)({address(em, p, base, offset)}) = {value};"
+def _dense_store(em: Emitter, name: str, t: Type, base: n.Expr | None, offset: int, count: int, value: str) -> str:
+    return f"*({em.vector_type(memory_kind(t), count, True)} *)({address(em, name, t, base, offset)}) = {value};"
 
 
-def _store_rows(em: Emitter, s: n.Store, p: str, start: int, count: int, value: str, kind: str) -> list[str] | None:
+def _store_rows(em: Emitter, s: n.Store, start: int, count: int, value: str) -> list[str] | None:
     """A two-dimensional block: each row is a store of its own."""
     if not isinstance(s.index, n.Ramp) or s.index.base.type.is_scalar():
         return None
-    inner = s.index.base.type.lanes()
+    inner, of = s.index.base.type.lanes(), s.value.type.element_of()
     if start % inner or count % inner or inner & (inner - 1) or inner == count:
         return None
     lines = [line_of(s.index, k, inner) for k in range(start, start + count, inner)]
@@ -388,8 +423,8 @@ def _store_rows(em: Emitter, s: n.Store, p: str, start: int, count: int, value: 
     out = []
     for k, line in enumerate(lines):
         assert line is not None
-        part = em.name(em.vector_type(kind, inner), v.shuffle(value, value, range(k * inner, (k + 1) * inner)))
-        out.append(_dense_store(em, p, line.base, line.offset, kind, inner, part))
+        part = em.name(em.vector_type(memory_kind(of), inner), v.shuffle(value, value, range(k * inner, (k + 1) * inner)))
+        out.append(_dense_store(em, s.name, of, line.base, line.offset, inner, part))
     return out
 
 
@@ -432,7 +467,7 @@ def interleaved(stores: Sequence[n.Stmt]) -> int:
 def store_interleaved(em: Emitter, stores: Sequence[n.Store]) -> None:
     """Stores at stride n, one for each remainder, as n dense stores."""
     t, stride = stores[0].value.type, len(stores)
-    kind, p = memory_kind(t), pointer(em, stores[0].name, t.element_of())
+    kind, name, of = memory_kind(t), stores[0].name, t.element_of()
     lines = [(line_of(s.index, 0, t.lanes()), s) for s in stores]
     ordered = sorted(((line, s) for line, s in lines if line is not None), key=lambda each: each[0].offset)
     base, low = ordered[0][0].base, ordered[0][0].offset
@@ -443,7 +478,7 @@ def store_interleaved(em: Emitter, stores: Sequence[n.Store]) -> None:
             wanted = [((k * count + i) % stride, (k * count + i) // stride) for i in range(count)]
             value = em.named(em.vector_type(kind, count) if count > 1 else memory_type(t), v.pick(em, kind, sources, wanted))
             at = low + stride * start + k * count
-            writes.append(_dense_store(em, p, base, at, kind, count, value) if count > 1 else f"*({address(em, p, base, at)}) = {value};")
+            writes.append(_dense_store(em, name, of, base, at, count, value) if count > 1 else f"*({address(em, name, of, base, at)}) = {value};")
     for text in writes:
         em.line(text)
     em.written(n.symbol_bit(stores[0].name))

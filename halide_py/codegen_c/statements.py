@@ -102,6 +102,7 @@ def _host_pointer(em: Emitter, s: n.LetStmt) -> None:
     t = em.arguments[s.name].type
     name = em.unit.fresh(s.name)
     em.line(f"{memory_type(t)} *HL_RESTRICT const {name} = ({memory_type(t)} *){em.scalar(s.value)};")
+    em.bound(s.name)
     em.names[s.name], em.pointers[s.name] = name, t
 
 
@@ -138,11 +139,12 @@ def _for(em: Emitter, s: n.For) -> None:
     bound = em.named("int32_t", em.scalar(end))
     em.written(em.writes_of(s))
     name = em.names[s.name] = em.unit.fresh(s.name)
-    if extent is not None and 1 < extent <= 8 and _is_small(s.body):
-        em.line(f"#pragma GCC unroll {extent}")
-    em.open(f"for (int32_t {name} = {low}; {name} < {bound}; {name}++) {{ /* {comment(s.name)} */")
-    body(em, s.body)
-    em.close()
+    with em.loop(s.name):
+        if extent is not None and 1 < extent <= 8 and _is_small(s.body):
+            em.line(f"#pragma GCC unroll {extent}")
+        em.open(f"for (int32_t {name} = {low}; {name} < {bound}; {name}++) {{ /* {comment(s.name)} */")
+        body(em, s.body)
+        em.close()
 
 
 def _is_small(s: n.Stmt) -> bool:
@@ -171,6 +173,7 @@ def _allocate(em: Emitter, s: n.Allocate) -> None:
         em.line(f"{memory_type(t)} {name}[{max(count + s.padding, 1)}] __attribute__((aligned(64))); /* {comment(s.name)} */")
     else:
         _heap(em, s, name)
+    em.bound(s.name)
     before = em.names.get(s.name), em.pointers.get(s.name)
     em.names[s.name], em.pointers[s.name] = name, t
     stmt(em, s.body)

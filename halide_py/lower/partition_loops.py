@@ -5,12 +5,12 @@ same loop for the rest.
 
 What marks a boundary is `likely`: a condition in it is true in the steady state; the marked side of a Min, Max or Select is the one taken.
 Each mark is solved for the loop variable (linear conditions; inner loop variables by their extremes; lanes of vectors likewise).
-An innermost serial loop becomes three loops; any other keeps one loop with `if (steady) .. else ..`, two copies of its
-body instead of three. Copies outside the steady state lose their marks, so that cold code is not split again.
+An innermost serial loop becomes three loops, or two nested ones if vectors are moved inwards and no more (`_shifted`); any other
+keeps one loop with `if (steady) .. else ..`, two copies of its body instead of three. Copies outside the steady state lose their marks, so that cold code is not split again.
 
 Only where it pays: a mark counts if it varies with the innermost loop around it, belongs to the loop being split, or decides how often
 an inner loop runs (the first rows of a sliding window); anything else is loop invariant and hoisted by the C compiler.
-`likely_if_innermost` alone never causes a split, it only joins one.
+`likely_if_innermost` alone never causes a copy of the body, it only joins one.
 Loops with Partition.Never stay; with Partition.Always they must split. Behaviour: Halide's PartitionLoops.cpp.
 """
 
@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.simplify import simplify
+from ..ir.simplify.linear import gather, rebuild
 from ..ir.traverse import Handler, N, Rec, free_variables, nodes_of, rewrite
 from ..ir.types import BOOL, INT32
 from .copies import copy_with
@@ -53,6 +55,7 @@ class _Finder:
         self.marked: dict[n.Expr, bool] = {}
         self.seen: set[tuple[n.Expr, str]] = set()
         self.bits = _MARKS  # of the marks, and of the lets with marks in their values
+        self.trips = False  # whether a mark decides how often an inner loop runs
 
     def stmt(self, s: n.Stmt, around: str) -> None:
         """Look into a statement; `around` is the innermost loop variable around it."""
@@ -99,6 +102,11 @@ class _Finder:
             for c in nodes_of(e, n.Call):
                 if c.type.is_bool():
                     self.expr(c, self.loop.name)
+                    self.trips = self.trips or c in self.accepted
+
+    def is_inside(self, e: n.Expr) -> bool:
+        """Whether `e` mentions the loop's variable or what is bound in its body."""
+        return self.solver.varies(e) or not self.solver.lets.keys().isdisjoint(free_variables(e))
 
     def mark(self, e: n.Expr) -> _Mark | None:
         """The boundary condition that `e` is."""
@@ -220,6 +228,36 @@ def _one_loop(f: n.For, finder: _Finder, steady: n.Stmt, lows: list[n.Expr], hig
     return b.let_stmts(bindings, n.For(f.name, f.min, f.extent, f.kind, f.partition, n.IfThenElse(inside, steady, cold)))
 
 
+def _shifted(f: n.For, finder: _Finder) -> n.Stmt | None:
+    """The steady state, then one by one the iterations whose vectors are moved inwards, all through one copy of the body: in part 0 of the loop
+    `min(x * 8, w - 8)` is `x * 8`, in the others it is `w - 8`."""
+    highs, here, end = finder.limits("high"), n.Variable(INT32, f.name), b.add(f.min, f.extent)
+    if len(highs) != 1 or finder.limits("low"):
+        return None
+    part, first = n.Variable(INT32, f.name + ".part"), n.Variable(INT32, f.name + ".first")
+    stop = n.Variable(INT32, f.name + ".steady_end")
+    in_steady_state = n.LT(part, b.i32(1))
+    starts: list[tuple[str, n.Expr]] = []
+    moved: dict[n.Expr, n.Expr] = {}
+    for mark, _ in finder.found:
+        if not isinstance(mark.node, n.Min):
+            return None
+        limit = mark.node.b if mark.steady is mark.node.a else mark.node.a
+        terms, constant = gather(strip_likely(mark.steady))
+        factor = terms.pop(here, 0)
+        rest = rebuild(INT32, terms, constant)
+        if finder.is_inside(rest) or finder.is_inside(limit):
+            return None
+        start = n.Variable(INT32, f"{f.name}.start{len(starts)}")
+        starts.append((start.name, n.Select(in_steady_state, rest, b.sub(limit, b.mul(first, b.i32(factor))))))
+        moved[mark.node] = b.add(start, b.mul(here, b.i32(factor)))
+    body = rewrite(f.body, {n.Min: lambda e, rec: moved.get(e) or e.map_children(rec)}, _MARKS)
+    loop = n.For(f.name, first, n.Select(in_steady_state, b.sub(stop, f.min), b.i32(1)), f.kind, n.Partition.Never, body)
+    begin = n.Select(in_steady_state, f.min, b.sub(b.add(stop, part), b.i32(1)))
+    parts = n.For(part.name, b.i32(0), b.add(b.sub(end, stop), b.i32(1)), f.kind, n.Partition.Never, b.let_stmts([(first.name, begin), *starts], loop))
+    return n.LetStmt(stop.name, b.max_(b.min_(end, b.add(highs[0], b.i32(1))), f.min), parts)
+
+
 def partition_loops(stmt: n.Stmt) -> n.Stmt:
     """Split the loops of `stmt` where that pays, outermost first. Raises CompileError for Partition.Always without effect."""
 
@@ -236,9 +274,12 @@ def partition_loops(stmt: n.Stmt) -> n.Stmt:
         innermost = not f.body.mask & n.For.bit
         finder = _Finder(f, innermost)
         finder.stmt(f.body, f.name)
-        if not any(mark.triggers for mark, _ in finder.found) or not (f.partition is n.Partition.Always or _is_small(f.body)):
+        if not any(mark.triggers for mark, _ in finder.found):
+            return _shifted(f, finder) if innermost and f.kind is n.ForType.Serial else None
+        if f.partition is not n.Partition.Always and not _is_small(f.body):
             return None
-        steady = rec(finder.steady(f.body))
+        steady = finder.steady(f.body)
+        steady = rec(simplify(steady) if finder.trips else steady)  # loops that run once are no loops: what is around them is innermost
         form = _three_loops if innermost and f.kind is n.ForType.Serial else _one_loop
         return form(f, finder, steady, finder.limits("low"), finder.limits("high"))
 
