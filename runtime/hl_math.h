@@ -353,6 +353,7 @@ static inline __attribute__((always_inline, unused)) int hl_sqrt_64(void *vector
     return (void)vector, (void)size, 0;
 }
 
+#include "hl_math_fast.h"
 #include "hl_math_pow.h"
 #include "hl_math_trig.h"
 

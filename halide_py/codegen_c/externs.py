@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..ir import nodes as n
 from ..ir.intrinsics import ExternFunction
-from ..ir.types import Type
 from . import expressions
 from . import vectors as v
 from .ctypes_of import is_half, memory_type, short_type, value_bits, value_type
@@ -13,10 +12,11 @@ from .emitter import Emitter
 _ROUND_MODE = {"round": 8, "floor": 9, "ceil": 10, "trunc": 11}  # 8: no exceptions
 _ELEMENTWISE = {"round": "roundeven", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "sqrt": "sqrt"}
 _REGISTERS = {("f32", 4): "ps", ("f32", 8): "ps256", ("f64", 2): "pd", ("f64", 4): "pd256"}
-_SPELLING = {"fast_exp": "exp", "fast_log": "log", "fast_pow": "pow", "fast_sin": "sin", "fast_cos": "cos"}
+_SPELLING = {"fast_pow": "pow", "fast_sin": "sin", "fast_cos": "cos"}  # quick as they are
 # Functions with a vector form of our own in hl_math.h, which scalars use too: a schedule never changes a result.
 _OWN = "exp log pow sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh hypot".split()
-OWN_MATH = frozenset({*((name, bits) for name in _OWN for bits in (32, 64)), ("erf", 32)})
+OWN_MATH = frozenset({*((name, bits) for name in _OWN for bits in (32, 64)),
+                      *((name, 32) for name in ("erf", "fast_exp", "fast_log", "fast_inverse_sqrt"))})
 _IN_DOUBLE = ("pow", "hypot")  # of floats
 
 
@@ -79,8 +79,8 @@ def _vector_wrapper(em: Emitter, e: n.Call, row: ExternFunction, start: int, cou
 def _math(em: Emitter, e: n.Call, row: ExternFunction, start: int, count: int) -> str:
     t, name = e.type, _SPELLING.get(row.name, row.name)
     bits = value_bits(t)
-    if name in ("fast_inverse", "fast_inverse_sqrt"):
-        return _fast_inverse(em, e, name, start, count)
+    if name == "fast_inverse":
+        return f"(1.0f / {em.emit(e.args[0], start, count)})"
     if count > 1:
         text = _register_form(em, e, name, start, count)
         if text is not None:
@@ -101,19 +101,6 @@ def _libm(name: str, row: ExternFunction) -> str:
 
 def _vector_args(em: Emitter, e: n.Call, start: int, count: int) -> list[str]:
     return [em.emit(a, start, count) if a.type.is_vector() else expressions.splat_of(em, a, count) for a in e.args]
-
-
-def _fast_inverse(em: Emitter, e: n.Call, name: str, start: int, count: int) -> str:
-    if name == "fast_inverse_sqrt":
-        root = n.Call(e.type, "sqrt", e.args, n.CallType.PureExtern, _SQRT)
-        em.note_uses(root, e.args)
-        x = em.emit(root, start, count)
-    else:
-        x = em.emit(e.args[0], start, count)
-    return f"(1.0f / {x})"
-
-
-_SQRT = ExternFunction("sqrt", Type(), (), "sqrtf", builtin=True)
 
 
 def _register_form(em: Emitter, e: n.Call, name: str, start: int, count: int) -> str | None:

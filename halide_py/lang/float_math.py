@@ -100,7 +100,8 @@ def _fast(name: str) -> Callable[[Any], Expr]:
     def call(x: Any) -> Expr:
         return Expr.of(math_call(name, _only_float32(name, x)))
 
-    call.__name__, call.__doc__ = name, f"A quicker {name[5:]} of a float32, exact to about 1e-5."
+    what = name[5:].replace("_", " ")
+    call.__name__, call.__doc__ = name, f"A quicker {what} of a float32, exact to 1e-5 where argument and result are normal numbers; nothing is said of others."
     return call
 
 

@@ -60,13 +60,14 @@ def build(text: str, flags: Sequence[str] = FLAGS, language: str = "c++") -> cty
     name = hashlib.sha256((text + repr(flags) + language + included).encode()).hexdigest()[:16]
     folder = os.path.join(tempfile.gettempdir(), "halide_py_codegen_tests")
     os.makedirs(folder, exist_ok=True)
-    source, library = os.path.join(folder, name + ".c"), os.path.join(folder, name + ".so")
+    source, library = os.path.join(folder, f"{name}.{os.getpid()}.c"), os.path.join(folder, name + ".so")
     if not os.path.exists(library):
+        mine = f"{library}.{os.getpid()}"  # several workers may want the same at once
         Path(source).write_text(text)
-        done = subprocess.run(["g++" if language == "c++" else "gcc", *flags, "-I", str(ROOT / "runtime"), "-x", language, source, "-o", library + ".tmp", "-x", "none", "-lm"],
+        done = subprocess.run(["g++" if language == "c++" else "gcc", *flags, "-I", str(ROOT / "runtime"), "-x", language, source, "-o", mine, "-x", "none", "-lm"],
                               capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[:3000] + "\n" + text
-        os.replace(library + ".tmp", library)
+        os.replace(mine, library)
     return ctypes.CDLL(library)
 
 

@@ -1,0 +1,35 @@
+/* hl_math_fast.h: fast_exp, fast_log and fast_inverse_sqrt of floats; part of hl_math.h, which says what the arguments of the macros are.
+ * Exact to 1e-5 of the result (fast_log: or 1e-5 near 1) for arguments that are normal numbers and give such; nothing is said of others.
+ * Sources: as hl_math.h, with shorter polynomials; the inverse square root starts from a shift of the bits (Lomont 2003). */
+#ifndef HL_MATH_FAST_H
+#define HL_MATH_FAST_H
+
+#define HL_MATH_FAST_EXP(NAME, F, I, U, T)                                                                                  \
+    HL_MATH_FUNCTION F NAME(F x) {                                                                                          \
+        const F low = HL_SAME(F, -87.0f), high = HL_SAME(F, 88.0f);                                                         \
+        const I under = x < low, over = x > high;                                                                           \
+        x = HL_SELECT(F, under, low, x);                                                                                    \
+        x = HL_SELECT(F, over, high, x);                                                                                    \
+        const F shifted = x * HL_LOG2E_32 + HL_ROUND_32, r = x - (shifted - HL_ROUND_32) * 0x1.62e43p-1f;                   \
+        const F p = r * r * (((0x1.126bcep-7f * r + 0x1.573b24p-5f) * r + 0x1.55543cp-3f) * r + 0x1.fffdc4p-2f) + r + 1.0f; \
+        return (F)((I)p + ((I)shifted << 23));                                                                              \
+    }
+
+#define HL_MATH_FAST_LOG(NAME, F, I, U, T)                                                                                           \
+    HL_MATH_FUNCTION F NAME(F x) {                                                                                                   \
+        const U biased = (U)((I)x + (HL_ONE_BITS_32 - HL_ROOT_HALF_BITS_32)) >> 23;                                                  \
+        const F k = (F)((I)biased + HL_ROUND_BITS_32) - (HL_ROUND_32 + 127.0f);                                                      \
+        const F f = (F)((I)x - (I)(biased << 23) + HL_ONE_BITS_32) - 1.0f;                                                           \
+        return f * ((((((0x1.f428p-4f * f - 0x1.80ab9cp-3f) * f + 0x1.a2e9fep-3f) * f - 0x1.fde2e6p-3f) * f + 0x1.5527f8p-2f) * f - \
+            0x1.0001d6p-1f) * f + 0x1.00000ep+0f) + k * 0x1.62e43p-1f;                                                               \
+    }
+
+#define HL_MATH_FAST_INVERSE_SQRT(NAME, F, I, U, T) \
+    HL_MATH_FUNCTION F NAME(F x) {                  \
+        const F half = 0.5f * x;                    \
+        F y = (F)(0x5f375a86 - (I)((U)x >> 1));     \
+        y = y * (1.5f - half * y * y);              \
+        return y * (1.5f - half * y * y);           \
+    }
+
+#endif /* HL_MATH_FAST_H */
