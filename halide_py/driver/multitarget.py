@@ -78,6 +78,12 @@ class MultiTarget:
             compile_object(text, made[-1], tools, folder)
         return made
 
+    def write_objects(self, prefix: str, suffixes: Sequence[str]) -> None:
+        """Write `PREFIX_SUFFIX.o` for each target, and `PREFIX_wrapper.o`."""
+        with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+            for made, suffix in zip(self.objects(folder), [*suffixes, "wrapper"]):
+                write_file(f"{prefix}_{suffix}.o", read_bytes(made))
+
     def static_library(self) -> bytes:
         """All of it, and the runtime unless the last target says no_runtime."""
         with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:

@@ -1,3 +1,17 @@
 """Floor 5: what users write. Expr handles and their operators, Var, RDom, Func, Stage, Buffer, Param, reductions, boundary
 conditions, Pipeline. Everything here fills the plain data of `ir.function` and hands it to `driver`.
+What reasons about updates is loaded with the first one.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..deferred import deferred
+
+if TYPE_CHECKING:
+    from . import associativity as associativity
+    from . import independence as independence
+    from . import rfactor as rfactor
+
+__getattr__ = deferred(__name__, {name: name for name in ("associativity", "independence", "rfactor")})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -112,9 +111,7 @@ class CompileTo:
     def compile_to_multitarget_object_files(self, filename_prefix: str, arguments: Sequence[Any], targets: Sequence[Target], suffixes: Sequence[str]) -> None:
         """As `compile_to_multitarget_static_library`, but write `PREFIX_SUFFIX.o` for each target, `PREFIX_wrapper.o`, `PREFIX_runtime.o` and `PREFIX.h`."""
         made = self._multitarget("compile_to_multitarget_object_files", filename_prefix, arguments, targets, suffixes)
-        with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
-            for path, suffix in zip(made.objects(folder), [*suffixes, "wrapper"]):
-                driver.files.write_file(f"{filename_prefix}_{suffix}.o", driver.files.read_bytes(path))
+        made.write_objects(filename_prefix, suffixes)
         if not targets[-1].has_feature(TargetFeature.NoRuntime):
             driver.files.standalone_runtime(filename_prefix + "_runtime.o")
         driver.files.write_file(filename_prefix + ".h", made.header())

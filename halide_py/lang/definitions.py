@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from .. import lang
 from ..errors import user_error, user_location, warn
 from ..ir import build as b
 from ..ir import nodes as n
@@ -20,7 +21,6 @@ from ..ir.traverse import Rec, free_variables, nodes_of, rewrite
 from ..ir.types import INT32, UInt
 from .edits import count_edit
 from .expr import Expr, to_node
-from .independence import rvar_kind
 from .promotion import convert
 from .rdom import RDom
 from .var import Var, implicit_count
@@ -250,7 +250,7 @@ def _define_update(f: Function, places: Sequence[Any], values: tuple[n.Expr, ...
     if rdom:
         rdom.frozen = True
     _freeze_callees(drawn)
-    dims = [Dim(r.name, kind=rvar_kind(f, r.name, args, values, predicate)) for r in rvars]
+    dims = [Dim(r.name, kind=lang.independence.rvar_kind(f, r.name, args, values, predicate)) for r in rvars]
     dims += [Dim(a) for a in f.args if a in pure] + [Dim(OUTERMOST)]
     f.updates.append(Definition(args, values, rdom, predicate, StageSchedule(rvars=rvars, dims=dims), where))
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn, TypeVar
 
+from .. import lang
 from ..errors import CompileError, user_error, user_location
 from ..ir import build as b
 from ..ir import nodes as n
@@ -21,14 +22,11 @@ from ..ir.nodes import ForType, Partition
 from ..ir.printer import to_text
 from ..ir.traverse import free_variables, nodes_of
 from ..ir.types import INT32
-from .associativity import combination
 from .devices import DeviceDirectives
 from .edits import count_edit
 from .expr import Expr, to_node
-from .independence import order_is_free
 from .promotion import convert
 from .rdom import RVar, VarOrRVar, as_loop, loops
-from .rfactor import rfactor
 from .splits import append_split
 from .var import Var
 
@@ -312,7 +310,7 @@ class StageDirectives(DeviceDirectives):
         """The order of loops whose order matters must stay, unless the update may run in any order."""
         old = [d.var for d in self._schedule().dims if d.kind is DimKind.ImpureRVar]
         new = [d.var for d in after if d.kind is DimKind.ImpureRVar]
-        if old == new or order_is_free(self.function, self._definition()):
+        if old == new or lang.independence.order_is_free(self.function, self._definition()):
             return
         swapped = next((x, y) for i, x in enumerate(old) for y in old[i + 1:] if new.index(x) > new.index(y))
         self._fail(f"can't {directive} RVars {swapped[0]} and {swapped[1]} because it may change the meaning of the algorithm")
@@ -463,9 +461,9 @@ class StageDirectives(DeviceDirectives):
         return self
 
     def _check_any_order(self) -> None:
-        if order_is_free(self.function, self._definition()):
+        if lang.independence.order_is_free(self.function, self._definition()):
             return
-        found = combination(self.function, self._definition())
+        found = lang.associativity.combination(self.function, self._definition())
         reason = found if isinstance(found, str) else "which of equal values wins depends on the order"
         self._fail(f"failed to call atomic() on {self._title()} since it can't prove associativity or commutativity of the operator: {reason}. If you know that the "
                    "order does not matter, call atomic(override_associativity_test=True)")
@@ -553,7 +551,7 @@ class Stage(StageDirectives):
             self._fail("rfactor() must be called on an update definition")
         if self._own is not None:
             self._fail("rfactor() must be called on the stage itself, not on a specialization; call it before specialize()")
-        return type(self.func).of(rfactor(self.function, self._stage - 1, pairs, self._fail))
+        return type(self.func).of(lang.rfactor.rfactor(self.function, self._stage - 1, pairs, self._fail))
 
     def name(self) -> str:
         """The stage as messages name it: `f`, `f.update(0)`."""
