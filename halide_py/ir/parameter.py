@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .build import i32
 from .nodes import Expr, MemoryType
 from .types import Type
+
+if TYPE_CHECKING:
+    from .function import Function
 
 
 @dataclass(eq=False)
@@ -44,6 +47,9 @@ class Parameter:
     host_alignment: int = 0
     memory: MemoryType = MemoryType.Auto
     trace_loads: bool = False
+    wrappers: dict[str, Function] = field(default_factory=dict)  # by the caller's name ("": every other caller), what reads this image in its stead
+    stands_in: bool = False  # for the image of this name, in the definition of its wrapper: so that the two form no cycle
+    any_wrapped: ClassVar[bool] = False  # whether any image of the process has one: else nobody need look
 
     def __post_init__(self) -> None:
         if self.is_buffer and not self.dims:

@@ -23,7 +23,7 @@ from .runnable import Runnable
 from .stage import Stage
 from .tuples import Tuple, is_tuple_like, to_tuple
 from .var import Var, implicit_count
-from .wrapping import callers_of, wrapper
+from .wrapping import Handles, callers_of, wrapper
 
 
 class UnevaluatedFuncRefExpr:
@@ -292,14 +292,14 @@ class Func(FuncSchedulable, DeviceCopies, Runnable):
         `in_(g)` is for the calls made by Func g, `in_([g, h])` for those of several, `in_()` for all others. The same arguments give the same Func.
         Raises CompileError for this Func itself, for an empty list, and where one of several callers has a wrapper of its own.
         """
-        return Func.of(wrapper(self.function, callers_of(args, "in_") if args else None, clone=False))
+        return wrapper(self.function, callers_of(args, "in_") if args else None)  # type: ignore[no-any-return]
 
     def clone_in(self, *args: Any) -> Func:
         """A Func with this one's definitions and a copy of its schedule that the Func (or each Func of the list) given calls instead.
 
         Raises CompileError as `in_` does.
         """
-        return Func.of(wrapper(self.function, callers_of(args, "clone_in"), clone=True))
+        return wrapper(self.function, callers_of(args, "clone_in"), clone=True)  # type: ignore[no-any-return]
 
     def is_extern(self) -> bool:
         """Whether it is defined by an extern stage."""
@@ -354,6 +354,9 @@ class Func(FuncSchedulable, DeviceCopies, Runnable):
 
     def __repr__(self) -> str:
         return f"<halide.Func '{self.name()}'>"
+
+
+Handles.of = Func.of
 
 
 def _constructor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Any, tuple[Type, ...], int]:

@@ -21,6 +21,7 @@ from .expr import Expr, Operand, to_expr
 from .parameter import Parameter
 from .promotion import convert, literal, lossless
 from .rdom import Range
+from .wrapping import callers_of, wrapper
 
 P = TypeVar("P", bound="OutputImageParam")
 
@@ -319,6 +320,13 @@ class ImageParam(OutputImageParam):
 
     def __call__(self, *args: Any) -> Expr:
         return image_element(self._defined(), definitions.places_of(args))
+
+    def in_(self, *args: Any) -> Any:
+        """A Func that Funcs read instead of this image, and that copies it, to be scheduled on its own: `im.in_(g).compute_at(g, y)` stages what g reads.
+
+        `in_(g)` is for the reads of Func g, `in_([g, h])` for those of several, `in_()` for all others. The same arguments give the same Func.
+        """
+        return wrapper(self._defined(), callers_of(args, "in_") if args else None)
 
     def set(self, buffer: Any) -> None:
         """Bind the data for the next runs; an undefined Buffer unbinds. Raises CompileError for another type or number of dimensions."""

@@ -1,4 +1,4 @@
-"""Wrappers and clones of a Func: `f.in_(g)`, `f.clone_in(g)`.
+"""Wrappers and clones of a Func or an image: `f.in_(g)`, `f.clone_in(g)`, `image.in_(g)`.
 
 The wrappers of a Function are kept in it, by the name of the caller; what a wrapper calls is an alias of the Function that does not know of its
 wrappers, so that they form no cycle. Lowering makes the callers call them (`lower/wrappers.py`). Source: Halide's Func.cpp.
@@ -6,11 +6,11 @@ wrappers, so that they form no cycle. Lowering makes the callers call them (`low
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..errors import user_error
+from ..errors import user_error, user_location
 from ..ir import nodes as n
 from ..ir.function import Definition, Function
 from ..ir.names import unique_name
@@ -22,34 +22,42 @@ from .expr import Expr
 from .var import Var
 
 
-def wrapper(f: Function, callers: Sequence[Function] | None, clone: bool) -> Function:
-    """The Function that `callers` (None: all that have no wrapper of their own) call instead of `f`; made when there is none yet."""
+class Handles:
+    """How a Function becomes the Func users hold; `func` says so, which imports this."""
+
+    of: Callable[[Function], Any]
+
+
+def wrapper(f: Function | Parameter, callers: Sequence[Function] | None, clone: bool = False) -> Any:
+    """The Func that `callers` (None: all that have no wrapper of their own) call instead of Func or image `f`; made when there is none yet."""
     directive = "clone_in" if clone else "in_"
-    if f.pure is None:
-        raise user_error(f"{directive}() of Func {f.name}, which has no definition yet; define it first")
+    what = f"{directive}() of {'ImageParam' if isinstance(f, Parameter) else 'Func'} {f.name}"
+    if isinstance(f, Function) and f.pure is None:
+        raise user_error(f"{what}, which has no definition yet; define it first")
     if callers is not None and not callers:
-        raise user_error(f"{directive}() of Func {f.name} for an empty list of Funcs; name at least one caller")
+        raise user_error(f"{what} for an empty list of Funcs; name at least one caller")
     names = [""] if callers is None else [g.name for g in callers]
-    if f.name in names:
+    if isinstance(f, Function) and f.name in names:
         raise user_error(f'Cannot create wrapper of itself ("{f.name}"): {directive}() takes the Funcs that call it')
     found = {f.wrappers.get(name) for name in names}
     if found == {None}:
-        made = _clone(f, _name(f, callers, clone)) if clone else _copy(f, _name(f, callers, clone))
+        name = _name(f, callers, clone)
+        made = _image_copy(f, name) if isinstance(f, Parameter) else _clone(f, name) if clone else _copy(f, name)
         f.wrappers.update(dict.fromkeys(names, made))
         count_edit()
-        return made
+        return Handles.of(made)
     old = next(w for w in found if w is not None)
     sharing = sorted(name for name, w in f.wrappers.items() if w is old)
     if len(found) > 1 or sharing != sorted(set(names)):
-        raise user_error(f"{directive}() of Func {f.name} for {', '.join(names)}: {old.name} is shared by {', '.join(sharing)} already, and one caller has one "
+        raise user_error(f"{what} for {', '.join(names)}: {old.name} is shared by {', '.join(sharing)} already, and one caller has one "
                          f"wrapper; ask for it with the same Funcs as when it was made")
     if bool(old.wraps) is clone:
-        raise user_error(f"{directive}() of Func {f.name} for {', '.join(names) or 'all callers'}: {'in_' if clone else 'clone_in'}() made {old.name} for "
+        raise user_error(f"{what} for {', '.join(names) or 'all callers'}: {'in_' if clone else 'clone_in'}() made {old.name} for "
                          f"the same caller already, and one caller has one wrapper")
-    return old
+    return Handles.of(old)
 
 
-def _name(f: Function, callers: Sequence[Function] | None, clone: bool) -> str:
+def _name(f: Function | Parameter, callers: Sequence[Function] | None, clone: bool) -> str:
     """The name Halide gives to a wrapper."""
     if callers is None:
         kind = "global_wrapper"
@@ -62,10 +70,22 @@ def _copy(f: Function, name: str) -> Function:
     """`name(x, ...) = f(x, ...)`, inline as any new Func."""
     f.frozen = True
     alias = replace(f, wrappers={})
-    new = Function(name, where=f.where, wraps=f.name)
     here = tuple(Var(a).as_node() for a in f.args)
-    values = [Expr.of(n.Call(t, f.name, here, n.CallType.Halide, alias, i)) for i, t in enumerate(f.types)]
-    definitions.define(new, [Var(a) for a in f.args], values)
+    return _stand_in(name, f, f.args, [n.Call(t, f.name, here, n.CallType.Halide, alias, i) for i, t in enumerate(f.types)])
+
+
+def _image_copy(p: Parameter, name: str) -> Function:
+    """`name(x, ...) = image(x, ...)`; what stands for the image is resolved by its name."""
+    alias = Parameter(p.name, p.type, True, p.dimensions, stands_in=True)
+    Parameter.any_wrapped = True
+    args = tuple(Var.implicit(i).name() for i in range(p.dimensions))
+    here = tuple(Var(a).as_node() for a in args)
+    return _stand_in(name, p, args, [n.Call(p.type, p.name, here, n.CallType.Image, None, 0, alias)])
+
+
+def _stand_in(name: str, f: Function | Parameter, args: Sequence[str], values: Sequence[n.Expr]) -> Function:
+    new = Function(name, where=user_location(), wraps=f.name)
+    definitions.define(new, [Var(a) for a in args], [Expr.of(e) for e in values])
     new.frozen = True
     return new
 

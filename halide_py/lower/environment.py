@@ -8,6 +8,7 @@ from ..errors import CompileError
 from ..ir import nodes as n
 from ..ir.function import Definition, Function
 from ..ir.module import ArgumentKind, LoweredArgument
+from ..ir.parameter import Parameter
 from ..ir.traverse import nodes_of
 from .wrappers import call_wrappers
 
@@ -66,11 +67,21 @@ def environment(outputs: Sequence[Function], wrapped: bool = True) -> Environmen
     Raises CompileError for a Function without a definition and for two Functions of one name.
     """
     env = _walk(outputs, {})
-    if not wrapped or not any(f.wrappers for f in env.values()):
+    if not wrapped or not (Parameter.any_wrapped or any(f.wrappers for f in env.values())):
         return env
-    while missing := [w for f in env.values() for caller, w in f.wrappers.items() if w.name not in env and (not caller or caller in env)]:
+    while True:
+        images = _wrapped_images(env) if Parameter.any_wrapped else {}
+        wrappers = [x for f in env.values() for x in f.wrappers.items()] + [x for p in images.values() for x in p.wrappers.items()]
+        missing = [w for caller, w in wrappers if w.name not in env and (not caller or caller in env)]
+        if not missing:
+            return _walk(outputs, call_wrappers(env, images))
         env = _walk([*env.values(), *missing], {})
-    return _walk(outputs, call_wrappers(env))
+
+
+def _wrapped_images(env: Environment) -> dict[str, Parameter]:
+    """The images read that have wrappers, by name."""
+    roots = [e for f in env.values() for d in f.stages() for e in definition_roots(d)]
+    return {c.param.name: c.param for c in nodes_of(roots, n.Call) if c.param is not None and c.param.wrappers and not c.param.stands_in}
 
 
 def with_outputs(outputs: Sequence[Function], args: Sequence[LoweredArgument]) -> tuple[LoweredArgument, ...]:

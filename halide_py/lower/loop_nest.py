@@ -332,7 +332,7 @@ class _Builder:
                 row = n.Max(fused.extent, b.i32(1))
                 low = b.add(fused.min, b.div(by[0], row))
                 high = b.add(fused.max, b.div(b.add(by[1], b.sub(row, b.i32(1))), row))
-                self.fused_let(name, value, Fused(fused.loop, low, high))
+                self.fused_let(name, value, Fused(fused.loop, low, high, fused.extent))
             self.overshoot(name.removeprefix(self.prefix), None)
 
     def fuse(self, s: Split) -> None:

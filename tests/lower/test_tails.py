@@ -112,3 +112,13 @@ def test_refused(program: str, words: str) -> None:
     f[x, y] += r
     with pytest.raises(hl.CompileError, match=words):
         eval(program, {**globals(), "f": f, "r": r})
+
+
+def test_rows_of_a_fused_loop_that_are_computed_beyond_the_first() -> None:
+    """The inner of two splits moves its last block before the first element: the row above is computed, so it must be read and stored too."""
+    im, f, g, t = hl.ImageParam(hl.Int(32), 2), hl.Func(), hl.Func(), hl.Var("t")
+    f[x, y] = im[x, y]
+    g[x, y] = f[x, y]
+    f.compute_root().fuse(x, y, t).split(t, xo, xi, 2, TS.ShiftInwards).split(xi, xoo, xoi, 3, TS.ShiftInwards)
+    g.infer_input_bounds([5, 4])
+    assert im.get().dim(1).min() <= -1

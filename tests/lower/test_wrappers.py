@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,44 @@ def test_clones_have_their_own_definitions_and_schedule() -> None:
     assert graph[clone.name()] == graph[g.name()] == [clone.name()] and graph[h.name()] == [f.name(), g.name()]
     assert "x.u0" in clone.dump_argument_list() and "x.u0" not in f.dump_argument_list() and "y.v0" in clone.dump_argument_list()
     np.testing.assert_array_equal(np.array(h.realize([5, 2])), 101 * np.array([[0, 1, 3, 6, 10]] * 2))
+
+
+def test_images_are_read_through_their_wrappers() -> None:
+    im, g, h = hl.ImageParam(hl.Int(32), 2), hl.Func(), hl.Func()
+    g[x, y] = im[x, y] + im[x + 1, y]
+    h[x, y] = g[x, y] * im[x, y + 1]
+    data = np.arange(30, dtype=np.int32).reshape(5, 6)
+    im.set(hl.Buffer(data))
+    one, rest = im.in_(g), im.in_()
+    second = one.in_(g).compute_root()
+    one.compute_root().vectorize(one.args()[0], 4)
+    rest.compute_at(h, y)
+    g.compute_root()
+    assert im.in_(g).name() == one.name() and im.in_().name() == rest.name()
+    assert callees(h) == {one.name(): [], second.name(): [one.name()], g.name(): [second.name()], rest.name(): [], h.name(): sorted([g.name(), rest.name()])}
+    np.testing.assert_array_equal(np.array(h.realize([5, 4])), (data[:4, :5] + data[:4, 1:]) * data[1:, :5])
+    other = hl.Func()
+    other[x, y] = one[x, y]
+    one.serial(hl.Var(one.dump_argument_list().split()[1])).compute_inline()
+    with pytest.raises(CompileError, match=f"stands for {im.name()}, of which in_"):
+        other.compile_jit()
+
+
+def test_wrappers_keep_nothing_alive() -> None:
+    def build() -> Any:
+        im, f, g = hl.ImageParam(hl.Int(32), 1), hl.Func(), hl.Func()
+        f[x] = im[x]
+        g[x] = f[x] + 1
+        f.in_(g).compute_root()
+        f.in_().compute_root()
+        im.in_().compute_root()
+        im.in_(f)
+        return weakref.ref(im.param), weakref.ref(f.function), weakref.ref(g.function)
+
+    gone = build()
+    for _ in range(4):  # what a wrapper calls is older than the wrapper, so it goes one sweep later
+        n.sweep()
+    assert [ref() for ref in gone] == [None] * 3
 
 
 @pytest.mark.parametrize("program, words", [
