@@ -65,6 +65,7 @@ from .lang.callable import Callable
 from .lang.effects import gather, memoize_tag, print, print_when, random_float, random_int, random_uint, require, scatter
 from .lang.expr import Expr
 from .lang.extern import ExternFunctionHandle, extern
+from .lang.extern_stage import ExternFuncArgument
 from .lang.float_math import (
     acos,
     acosh,
@@ -160,9 +161,12 @@ from .lang.tuples import Tuple
 from .lang.var import Var, _, _0, _1, _2, _3, _4, _5, _6, _7, _8, _9, vars
 
 if TYPE_CHECKING:
+    from .autodiff.checks import GradientReport, check_dot_product, check_gradients
     from .autodiff.custom import CustomGradient, custom_gradient, stop_gradient, with_gradient
-    from .autodiff.derivative import Derivative, propagate_adjoints
+    from .autodiff.derivative import Derivative, propagate_adjoints, schedule_gradients
+    from .autodiff.opaque import register_extern_stage_gradient
     from .autodiff.rules import gradient_rules, register_gradient
+    from .autodiff.tangents import propagate_tangents
     from .driver.handlers import TraceEvent, TraceEventCode, handlers
     from .driver.profiler import profiler_report, profiler_reset, profiler_results
     from .generators.command_line import main
@@ -177,9 +181,12 @@ __getattr__ = deferred(__name__, {
     "driver.handlers": "TraceEvent TraceEventCode handlers",
     "lang.library": "load_library",
     "driver.profiler": "profiler_report profiler_reset profiler_results",
+    "autodiff.checks": "check_dot_product check_gradients GradientReport",
     "autodiff.custom": "custom_gradient CustomGradient stop_gradient with_gradient",
-    "autodiff.derivative": "Derivative propagate_adjoints",
+    "autodiff.derivative": "Derivative propagate_adjoints schedule_gradients",
+    "autodiff.opaque": "register_extern_stage_gradient",
     "autodiff.rules": "gradient_rules register_gradient",
+    "autodiff.tangents": "propagate_tangents",
     "generators.command_line": "main",
     "generators.context": "active_generator_context GeneratorContext",
     "generators.fields": "ArgInfo ArgInfoDirection ArgInfoKind GeneratorParam InputBuffer InputScalar OutputBuffer OutputScalar",
@@ -196,7 +203,7 @@ __all__ = [
     "ArgumentEstimates", "ArgumentKind", "asin", "asinh", "atan", "atan2", "atanh", "BFloat", "Bool", "BoundaryConditions", "Buffer",
     "BufferDimension", "Callable", "cast", "ceil", "clamp", "compile_standalone_runtime", "CompileError", "concat_bits", "cos", "cosh",
     "count_leading_zeros", "count_trailing_zeros", "custom_gradient", "CustomGradient", "Derivative", "DeviceAPI", "Dimension",
-    "div_round_to_zero", "erf", "evaluate", "evaluate_may_gpu", "exp", "Expr", "extern", "ExternFunctionHandle", "extract_bits", "f16",
+    "div_round_to_zero", "erf", "evaluate", "evaluate_may_gpu", "exp", "Expr", "extern", "ExternFuncArgument", "ExternFunctionHandle", "extract_bits", "f16",
     "f32", "f64", "fast_cos", "fast_exp", "fast_inverse", "fast_inverse_sqrt", "fast_log", "fast_pow", "fast_sin", "Float", "floor",
     "fract", "Func", "FuncRef", "funcs", "FuncTupleElementRef", "gather", "get_host_target", "get_jit_target_from_environment",
     "get_num_threads", "get_target_from_environment", "gradient_rules", "HalideError", "HalideWarning", "halving_add", "halving_sub",
@@ -205,13 +212,14 @@ __all__ = [
     "logical_not", "LoopLevel", "max", "maximum", "memoize_tag", "MemoryType", "min", "minimum", "mod_round_to_zero", "Module",
     "mul_shift_right", "mux", "OutputFileType", "OutputImageParam", "Param", "Parameter", "Partition", "Pipeline", "PipelineError",
     "popcount", "pow", "print", "print_when", "product", "propagate_adjoints", "random_float", "random_int", "random_uint", "Range", "RDom",
-    "register_gradient", "reinterpret", "require", "round", "rounding_halving_add", "rounding_mul_shift_right", "rounding_shift_left",
+    "register_extern_stage_gradient", "register_gradient", "reinterpret", "require", "round", "rounding_halving_add", "rounding_mul_shift_right", "rounding_shift_left",
     "rounding_shift_right", "RVar", "saturating_add", "saturating_cast", "saturating_sub", "scatter", "select", "set_num_threads", "sin",
     "sinh", "sqrt", "Stage", "StmtOutputFormat", "stop_gradient", "strict_float", "sum", "TailStrategy", "tan", "tanh", "Target",
     "target_arch_is", "target_bits", "target_feature_for_device_api",
     "target_has_feature", "target_natural_vector_size", "target_os_is", "TargetArch", "TargetFeature", "TargetOS", "TargetProcessorTune", "trunc", "Tuple", "Type", "TypeCode",
     "u16", "u16_sat", "u32", "u32_sat", "u64", "u64_sat", "u8", "u8_sat", "UInt", "undef", "unsafe_promise_clamped", "user_context_value",
     "Var", "VarOrRVar",
+    "check_dot_product", "check_gradients", "GradientReport", "propagate_tangents", "schedule_gradients",
     "vars", "widen_right_add", "widen_right_mul", "widen_right_sub", "widening_add", "widening_mul", "widening_shift_left",
     "widening_shift_right", "widening_sub",
     "with_gradient",

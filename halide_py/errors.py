@@ -15,6 +15,9 @@ class HalideError(Exception):
     """Root of everything this package raises on its own account."""
 
 
+raised_by_callbacks: list[BaseException] = []  # what Python functions called by a pipeline raised; the error of the run reports it
+
+
 class CompileError(HalideError):
     """The user's definition, schedule or arguments are wrong; the message names the place and what to do. It starts with "Error: "."""
 

@@ -1,7 +1,8 @@
-"""Reverse-mode differentiation: adjoint Funcs from Funcs, before anything is lowered.
+"""Differentiation: adjoint and tangent Funcs from Funcs, before anything is lowered.
 
 What lives here: the table of gradient rules (`rules`), the reverse sweep over one expression (`sweep`), contributions of one Func to the adjoint of
 another and their inversion from scatter to gather (`contributions`), the Funcs made of them (`adjoints`), the regions everything is summed over
 (`stages`), how each kind of update is reversed (`updates`, `tape`), the pass over all Funcs (`derivative`), and rules users attach to functions of
-Exprs (`custom`) and of Funcs (`custom`, `opaque`). In: Functions with definitions. Out: Funcs, ordinary ones, schedulable and differentiable again. Imports `lang` and below.
+Exprs (`custom`) and of Funcs (`custom`, `opaque`); forward mode (`tangents`), and checks for users
+(`checks`, `widen`). In: Functions with definitions. Out: Funcs, ordinary ones, schedulable and differentiable again. Imports `lang` and below.
 """

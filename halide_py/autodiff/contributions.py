@@ -60,13 +60,14 @@ def fresh_axis(name: str, interval: Interval, pure: bool) -> Axis:
 
 @dataclass(frozen=True)
 class Contribution:
-    """`term` is added to the adjoint at `coordinates`, for all values of the axes. `vanishes`: the value is exactly zero, and safe to
+    """`term` is added to the adjoint at `coordinates`, for all values of the axes for which the conditions hold. `vanishes`: the value is exactly zero, and safe to
     evaluate, when pure axes leave their intervals."""
 
     coordinates: tuple[n.Expr, ...]
     term: Term
     axes: tuple[Axis, ...]
     vanishes: bool = False
+    conditions: tuple[n.Expr, ...] = ()
 
 
 @dataclass
@@ -199,7 +200,7 @@ def _step(s: _Solver, coordinates: Sequence[n.Expr]) -> bool:
 
 def place(c: Contribution, target: Sequence[n.Variable]) -> Placed:
     """The contribution in terms of the target's own variables."""
-    s = _Solver(tuple(target), {a.name: a for a in c.axes}, c.vanishes, lhs=[None] * len(target))
+    s = _Solver(tuple(target), {a.name: a for a in c.axes}, c.vanishes, conditions=list(c.conditions), lhs=[None] * len(target))
     while _step(s, c.coordinates):
         pass
     rest = [d for d, e in enumerate(s.lhs) if e is None]
@@ -223,6 +224,7 @@ def check_bounded(axes: Iterable[Axis], what: str, where: str) -> None:
                                "it is not bounded. Clamp the index with hl.clamp(index, 0, n - 1), or give propagate_adjoints() the bounds of the output")
 
 
-def reads_only(roots: Sequence[n.Expr], names: Container[str]) -> bool:
-    """Whether all Funcs and images read are among the named ones."""
-    return all(c.name in names for c in nodes_of(roots, n.Call) if c.call_type in (n.CallType.Halide, n.CallType.Image))
+def reads_only(roots: Sequence[n.Expr], names: Container[str], axes: Container[str]) -> bool:
+    """Whether all that is read are Funcs among the named ones, and images at places that do not depend on certain axes (weights, say)."""
+    return all(c.name in names or c.call_type is n.CallType.Image and not any(v.name in axes for v in nodes_of(c.args, n.Variable))
+               for c in nodes_of(roots, n.Call) if c.call_type in (n.CallType.Halide, n.CallType.Image))

@@ -29,9 +29,9 @@ def stop_gradient(e: Any) -> Expr:
     return Expr.of(intrinsic("stop_gradient", node.type, node))
 
 
-def _marked(name: str, value: n.Expr, args: Sequence[n.Expr], hook: Hook) -> Expr:
-    """A value whose derivative is `hook(adjoint, result, value, *args)`."""
-    row = ExternFunction(name, value.type, (value.type, *(a.type for a in args)), name, gradient=hook)
+def _marked(name: str, value: n.Expr, args: Sequence[n.Expr], hook: Hook, **extra: Any) -> Expr:
+    """A value whose derivative is `hook(adjoint, result, value, *args)`. `inside`: the forward mode looks at the value instead."""
+    row = ExternFunction(name, value.type, (value.type, *(a.type for a in args)), name, gradient=hook, extra=extra)
     return Expr.of(n.Call(value.type, "custom_gradient", (value, *args), n.CallType.PureIntrinsic, row))
 
 
@@ -103,7 +103,7 @@ class CustomGradient:
             return self._funcs(name, results, args, isinstance(value, (tuple, list)))
         if not exprs:
             raise user_error(f"custom_gradient: {name}() is given Funcs or images, so it has to return a Func or a tuple of Funcs, not {value!r}")
-        return _marked(name, to_node(value), list(map(to_node, args)), self._of_exprs)
+        return _marked(name, to_node(value), list(map(to_node, args)), self._of_exprs, inside=True)
 
     def _funcs(self, name: str, results: Sequence[Func], args: Sequence[Any], several: bool) -> Any:
         taken = {a.function for a in args if isinstance(a, Func)}

@@ -7,6 +7,7 @@ image processing and deep learning in Halide, ACM TOG 37(4), 2018; behaviour of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from ..ir.traverse import deep_recursion, substitute
 from ..ir.types import INT32
 from ..lang.boundary_conditions import constant_exterior
 from ..lang.buffer import Buffer
+from ..lang.edits import count_edit
 from ..lang.expr import to_node
 from ..lang.func import Func
 from ..lower.environment import environment
@@ -48,6 +50,7 @@ class Derivative:
     """
 
     def __init__(self, done: _Pass) -> None:
+        self.scheduled: list[Function] = []
         self._stages, self._inputs, self._kept, self.notes = done.stages, done.inputs, done.kept, done.notes
 
     def __getitem__(self, key: Any) -> Func:
@@ -123,7 +126,7 @@ class _Pass:
         """One contribution of a stage."""
         coordinates: tuple[n.Expr, ...] = leaf.args if isinstance(leaf, n.Call) else ()
         index = leaf.value_index if isinstance(leaf, n.Call) else 0
-        vanishes = reads_only([*coordinates, term.value, term.guard], self.adjoints)
+        vanishes = reads_only([*coordinates, term.value, term.guard], self.adjoints, [a.name for a in stage.axes if a.pure])
         target.add(index, Contribution(coordinates, term, stage.axes, vanishes), stage.where())
 
     def spread(self, stage: Stage, leaves: Sequence[tuple[n.Expr, Term]]) -> None:
@@ -142,7 +145,7 @@ class _Pass:
             else:
                 args = tuple(f"_{i}" for i in range(target.dimensions))
                 what = f"the {'input' if target.is_buffer else 'parameter'} {target.name}"
-                self.sums[target] = AdjointSum(f"{plain(target.name)}_adjoint", args, (target.type,), what)
+                self.sums[target] = AdjointSum(f"{plain(target.name)}_adjoint", args, (target.type,), what, places=_places(target))
         return self.sums[target]
 
     def _input(self, p: Parameter, s: AdjointSum) -> None:
@@ -217,6 +220,13 @@ class _Pass:
                     self.inputs[p] = AdjointSum(f"{plain(p.name)}_adjoint", args, (p.type,), p.name).build()
 
 
+def _places(p: Parameter) -> int | None:
+    """The number of elements of an input, where that is known now."""
+    extents = [p.buffer.dim(d).extent() if p.buffer is not None else b.as_int(e) if (e := p.dims[d].extent) is not None else None for d in range(p.dimensions)]
+    known = [e for e in extents if e is not None]
+    return math.prod(known) if len(known) == len(extents) else None
+
+
 def propagate_adjoints(output: Func, adjoint: Func | Buffer | None = None, output_bounds: Any = None) -> Derivative:
     """The derivatives of `output` for every Func, input and parameter it depends on, by the reverse mode.
 
@@ -240,8 +250,20 @@ def propagate_adjoints(output: Func, adjoint: Func | Buffer | None = None, outpu
         seed, region = _seed(output, adjoint, output_bounds)
         done = _Pass(output.function, seed, region)
         out = Derivative(done)
-        default_schedule(out.funcs())
+        out.scheduled = default_schedule(out.funcs())
     return out
+
+
+def schedule_gradients(d: Derivative, loops: bool = True) -> Derivative:
+    """Turn the default loops of a Derivative's Funcs on or off: vectors over the first dimension, threads over the last.
+
+    They are on after `propagate_adjoints`, and concern stages without directives only: scheduling a stage of `d[f]`, or computing another Func at one of
+    its loops, replaces them there. Without them every loop is serial. Where Funcs are computed stays as it is. Gives `d`.
+    """
+    for f in d.scheduled:
+        f.schedule.default_loops = loops
+    count_edit()
+    return d
 
 
 def _seed(output: Func, adjoint: Func | Buffer | None, bounds: Any) -> tuple[Func, Region]:

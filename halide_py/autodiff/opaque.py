@@ -1,7 +1,9 @@
-"""Funcs the reverse pass does not look inside: those that `custom_gradient` made. Their rule turns the adjoints of the results into those of the arguments.
+"""Funcs the reverse pass does not look inside: results of `custom_gradient` functions, and extern stages. A rule turns their adjoints into those of the
+arguments.
 
-A `FuncRule` hangs at each Function it stands for. To the reverse pass such a Function reads its arguments and nothing else, and the
-regions of what it really reads still follow from its definitions. A rule of several results is asked once, when the adjoints of all are complete.
+A `FuncRule` hangs at each Function it stands for; those of extern stages are found by the name of the C function. To the reverse pass such a
+Function reads its arguments and nothing else, and the regions of what it really reads still follow from its definitions. A rule
+of several results is asked once, when the adjoints of all are complete.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ from ..ir.interval import Interval
 from ..ir.parameter import Parameter
 from ..ir.traverse import free_variables, nodes_of
 from ..ir.types import Type
-from ..lang.expr import convertible, to_node
+from ..lang.expr import Expr, convertible, to_node
 from ..lang.func import Func
+from ..lang.param import ImageParam
 from ..lang.promotion import literal
 from ..lower import environment
 from .adjoints import reads
@@ -55,9 +58,45 @@ class Given:
     contribution: Contribution
 
 
+_STAGES: dict[str, Callable[..., Any]] = {}  # the rules of extern stages, by the name of the C function
+
+
+def register_extern_stage_gradient(name: str, hook: Callable[..., Any]) -> Callable[..., Any]:
+    """Give every extern stage of a C function its gradient rule: `hook(adjoint, result, *params)`.
+
+    `adjoint` and `result` are Funcs, `params` what `define_extern` was given. It returns for each a Func over the same dimensions (which may be an extern
+    stage itself), an Expr or a Func without dimensions for a scalar, or None. `define_extern(..., gradient=hook)` is for one stage
+    alone, and goes first. Returns the hook.
+    """
+    if not callable(hook):
+        raise TypeError(f"register_extern_stage_gradient({name!r}, ...) takes a function (adjoint, result, *params), not {hook!r}")
+    _STAGES[name] = hook
+    return hook
+
+
 def rule_of(f: Function) -> FuncRule | None:
-    """The rule that stands for a Function."""
+    """The rule that stands for a Function, None when its definitions do. That of an extern stage without any raises CompileError when it is asked."""
+    if f.gradient is None and f.extern is not None:
+        name = f.extern.row.name
+        given = f.extern.given or tuple(map(_handle, f.extern.args))  # of a pipeline that was saved and read back
+        f.gradient = FuncRule(name, f.where, (f,), given, lambda *given: _extern_hook(f)(*given))
     return f.gradient  # type: ignore[no-any-return]
+
+
+def _handle(a: Function | Parameter | n.Expr) -> Any:
+    return Func.of(a) if isinstance(a, Function) else ImageParam.of(a) if isinstance(a, Parameter) else Expr.of(a)
+
+
+def _extern_hook(f: Function) -> Callable[..., Any]:
+    extern = f.extern
+    assert extern is not None
+    hook = extern.gradient or _STAGES.get(extern.row.name)
+    if hook is None:
+        args = ", ".join(f"a{i}" for i in range(len(extern.given)))
+        raise CompileError(f"Func {f.name} is an extern stage, computed by the C function {extern.row.name}, which has no gradient rule ({f.where}). Register "
+                           f"one before propagate_adjoints(): hl.register_extern_stage_gradient({extern.row.name!r}, lambda adjoint, result, {args}: ...). "
+                           "It returns a Func of adjoints for each argument, None where it is not differentiable")
+    return hook
 
 
 def ordered(output: Function, callees: Callees) -> list[Function]:

@@ -2,7 +2,8 @@
 
 An adjoint Func with updates, or read in more than one place, or inside a loop over a reduction domain, is computed at the root; the others are inlined.
 Funcs of the user's with updates that are still inline (an inline reduction, say) would be computed again at each use; those that the
-derivative reads are computed at the root too, unless the user has said otherwise. All of it can be changed by hand afterwards.
+derivative reads are computed at the root too, unless the user has said otherwise. All of them get vectors and threads when lowered
+(`lower.default_loops`), stage by stage where the user gives no directive. All of it can be changed by hand afterwards.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from collections.abc import Sequence
 from ..ir import nodes as n
 from ..ir.function import Function, root_level
 from ..ir.traverse import nodes_of
+from ..lang.edits import count_edit
 from ..lang.func import Func
 from ..lower.environment import definition_roots, environment
 
 
-def default_schedule(made: Sequence[Func]) -> None:
-    """Schedule the adjoint Funcs `made`, and what they read."""
+def default_schedule(made: Sequence[Func]) -> list[Function]:
+    """Schedule the Funcs `made` for a derivative, and what they read; gives those that were touched."""
     everything = environment([f.function for f in dict.fromkeys(made)], wrapped=False)
     uses: Counter[str] = Counter()
     for f in everything.values():
@@ -27,9 +29,15 @@ def default_schedule(made: Sequence[Func]) -> None:
                 if c.call_type is n.CallType.Halide and c.name != f.name:
                     uses[c.name] += 1 if d.rdom is None else 2
     names = {f.name() for f in made}
+    touched: list[Function] = []
     for name, f in everything.items():
-        if _is_untouched(f) and (f.updates or name in names and uses[name] > 1):
-            f.schedule.compute_level = root_level()
+        if _is_untouched(f) and (f.updates or name in names):
+            touched.append(f)
+            f.schedule.default_loops = True
+            if f.updates or uses[name] > 1:
+                f.schedule.compute_level = root_level()
+    count_edit()
+    return touched
 
 
 def _is_untouched(f: Function) -> bool:

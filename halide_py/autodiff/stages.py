@@ -19,6 +19,7 @@ from ..ir.intrinsics import intrinsic
 from ..ir.simplify import simplify
 from ..ir.traverse import Rec, nodes_of, rewrite
 from ..ir.types import INT32
+from ..lower import environment
 from ..lower.select_guards import guard_selects
 from .contributions import Axis, fresh_axis
 from .sweep import expand_lets
@@ -175,6 +176,10 @@ class Regions:
 
     def _flow(self, f: Function) -> None:
         region = self.needed[f]
+        if f.extern is not None:  # what it reads, only the C function knows
+            self.needed.update({c: (Interval.everything(),) * len(c.args) for c in environment.callees(f)})
+            self.of[f] = [region]
+            return
         after: list[Region] = [region]
         for k in range(len(f.updates), -1, -1):
             stage = stage_of(f, k, region)

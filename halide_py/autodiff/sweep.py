@@ -130,7 +130,7 @@ def reverse(seeds: Sequence[tuple[n.Expr, Term]], where: str, keep: Keep | None 
             leaves.append((e, adjoint))
             continue
         operands = e.children()
-        for operand, given in zip(operands, _apply(find_rule(e, where), e, operands, adjoint, where)):
+        for operand, given in zip(operands, ask_hook(find_rule(e, where), e, operands, adjoint, where)):
             if given is not None and operand in active:
                 terms.setdefault(operand, []).append(given)
     return leaves
@@ -160,7 +160,7 @@ def _stand_under(e: n.Expr, active: set[n.Expr]) -> bool:
     return False
 
 
-def _apply(hook: Hook, e: n.Expr, operands: Sequence[n.Expr], adjoint: Term, where: str) -> list[Term | None]:
+def ask_hook(hook: Hook, e: n.Expr, operands: Sequence[n.Expr], adjoint: Term, where: str) -> list[Term | None]:
     """What a hook gives each operand, checked."""
     given = hook(Expr.of(adjoint.value), Expr.of(e), *map(Expr.of, operands))
     parts = list(given) if isinstance(given, (tuple, list)) else [given]

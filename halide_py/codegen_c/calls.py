@@ -216,6 +216,39 @@ def _trace(em: Emitter, e: n.Call, start: int, count: int) -> str:
     return name
 
 
+def _new_buffer(em: Emitter, e: n.Call, start: int, count: int) -> str:
+    """new_buffer(label, host, type code, bits, min, extent, stride, ...): a buffer on the stack, for an extern stage."""
+    label, host, code, bits, *shape = e.args
+    pointer = "HL_NULL" if b.as_const(host) == 0 else f"(uint8_t *){em.names[host.name] if isinstance(host, n.Variable) else em.scalar(host)}"
+    dims = _dimensions(em, [em.scalar(x) for x in shape])
+    name = em.unit.fresh("buffer")
+    em.line(f"struct halide_buffer_t {name} = {{0}}; /* {constant(label)} */")
+    em.line(f"{name}.host = {pointer}; {name}.type.code = {em.scalar(code)}; {name}.type.bits = {em.scalar(bits)}; {name}.type.lanes = 1;")
+    em.line(f"{name}.dimensions = {len(shape) // 3}; {name}.dim = {dims};")
+    return em.name("void *", f"(void *)&{name}")
+
+
+def _dimensions(em: Emitter, texts: list[str]) -> str:
+    """An array of dimensions; at least one, so that it is an array."""
+    name, rows = em.unit.fresh("dimensions"), [texts[i:i + 3] for i in range(0, len(texts), 3)] or [["0"] * 3]
+    em.line(f"halide_dimension_t {name}[{len(rows)}] = {{{', '.join('{' + ', '.join(row) + ', 0}' for row in rows)}}};")
+    return name
+
+
+def _part_of_buffer(em: Emitter, e: n.Call, start: int, count: int) -> str:
+    """part(buffer, min, extent, ...): a buffer on the stack that is a part of another."""
+    whole, shape = em.named("void *", em.scalar(e.args[0])), [em.scalar(x) for x in e.args[1:]]
+    name, count = em.unit.fresh("part"), len(shape) // 2
+    source = f"((struct halide_buffer_t *){whole})"
+    rows = [[shape[2 * d], shape[2 * d + 1], f"{source}->dim[{d}].stride"] for d in range(count)]
+    dims = _dimensions(em, [text for row in rows for text in row])
+    em.line(f"struct halide_buffer_t {name} = *{source};")
+    em.line(f"{name}.dim = {dims}; {name}.flags = 0;")
+    for d in range(count):
+        em.line(f"{name}.host += (int64_t)({shape[2 * d]} - {source}->dim[{d}].min) * {source}->dim[{d}].stride * (({source}->type.bits + 7) / 8);")
+    return em.name("void *", f"(void *)&{name}")
+
+
 def _undef(em: Emitter, e: n.Call, start: int, count: int) -> str:
     """No value is better than any other; stores of it were dropped before."""
     return "0" if count == 1 else f"(({em.c_type(e.type, count)}){{}})"
@@ -232,6 +265,7 @@ def _user_context(em: Emitter, e: n.Call, start: int, count: int) -> str:
 _SPECIAL: dict[str, Form] = {
     "if_then_else": _if_then_else, "return_second": _return_second, "require": _require, "print": _print, "print_when": _print, "stringify": _stringify,
     "trace": _trace, "undef": _undef, "user_context_value": _user_context,
+    "_halide_buffer_new": _new_buffer, "_halide_buffer_part": _part_of_buffer,
 }
 _MASKS: dict[str, MaskForm] = {
     "if_then_else": _if_then_else_mask, "return_second": _return_second_mask, "require": _require_mask, "print": _print_mask, "print_when": _print_mask,

@@ -87,8 +87,9 @@ def _function(em: Emitter, s: n.Stmt, body: Body, name: str, index: tuple[str, s
 
 
 def _scalars_and_vectors(em: Emitter, inner: Emitter, s: n.Stmt, captured: list[Captured]) -> None:
+    inside = {a.name for a in nodes_of(s, n.Allocate)}  # as a variable it is the pointer
     for name, v in free_variables(s).items():
-        if name in inner.names or name in em.aliases or name in em.pointers:
+        if name in inner.names or name in em.aliases or name in em.pointers or name in inside:
             continue
         if name in em.pieces:
             pieces = em.pieces[name]
@@ -122,6 +123,9 @@ def _pointers(em: Emitter, inner: Emitter, s: n.Stmt, captured: list[Captured]) 
     for access in nodes_of(s, (n.Load, n.Store)):
         if access.name not in inside:
             outside[access.name] = em.pointers.get(access.name) or (access.value if isinstance(access, n.Store) else access).type.element_of()
+    for name, v in free_variables(s).items():
+        if v.type.is_handle() and name in em.pointers and name not in inside:
+            outside.setdefault(name, em.pointers[name])
     for name, t in outside.items():
         member, local = f"{c_identifier(name)}_{len(captured)}", em.unit.fresh(name)
         ctype = memory_type(t)

@@ -34,6 +34,8 @@ def call(em: Emitter, e: n.Call, row: ExternFunction, start: int, count: int) ->
 def _call_once(em: Emitter, e: n.Call, row: ExternFunction, lane: int) -> str:
     """One call. One with effects is made here and now, exactly once."""
     args = [_argument(em, a, lane if a.type.is_vector() else 0) for a in e.args]
+    if row.stage:
+        args = [f"(struct halide_buffer_t *){text}" if a.type.is_handle() else text for a, text in zip(e.args, args)]
     text = f"{row.c_name}({', '.join(args)})"
     if row.result.bits() == 0:
         em.line(f"{text};")

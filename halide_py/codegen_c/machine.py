@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+SOURCE_OF = "C source of "  # the file that messages of the C compiler name for a user's text
+
 
 @dataclass(frozen=True)
 class Machine:

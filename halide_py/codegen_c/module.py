@@ -12,7 +12,7 @@ from ..ir.types import Type
 from . import calls, casts, expressions, memory, reductions, statements
 from .ctypes_of import c_identifier, is_half, memory_type
 from .emitter import Emitter, count_uses
-from .machine import Machine
+from .machine import SOURCE_OF, Machine
 from .prelude import helpers
 from .profiling import Profile
 from .unit import Unit
@@ -33,8 +33,9 @@ _STRICT = """/* strict_float is used: products and sums are not contracted. */
 
 def _extern_text(row: ExternFunction) -> str:
     """The user's function: its source, or a declaration."""
-    if row.source:
-        return row.source
+    if row.source:  # in the compiler's messages it has a name and lines of its own
+        text = f'#line 1 "{SOURCE_OF}{row.name}"\n{row.source}\n#line 1 "pipeline"'
+        return text if row.c_name == row.name else f"#define {row.name} {row.c_name}\n{text}\n#undef {row.name}"
     args = ", ".join(_public_type(t) for t in row.args) or "void"
     result = "void" if row.result.bits() == 0 else _public_type(row.result)
     if row.address:

@@ -13,15 +13,19 @@ from ..codegen_c import generate
 from ..codegen_c.ctypes_of import c_identifier
 from ..codegen_c.metadata import metadata
 from ..errors import CompileError
+from ..ir import nodes as n
 from ..ir.function import Function
+from ..ir.intrinsics import ExternFunction
 from ..ir.module import USER_CONTEXT, ArgumentKind, LinkageType, LoweredArgument, LoweredFunction, LoweredModule
 from ..ir.target import Target
 from ..ir.target_words import TargetFeature
+from ..ir.traverse import nodes_of
 from ..ir.types import Handle
+from ..lower.environment import environment
 from ..lower.print_loop_nest import loop_nest_text
 from .build import lower_to_module
 from .embedded import ConstantBuffer, call_with_constants
-from .graph import Requirement
+from .graph import Requirement, function_expressions
 from .toolchain import Toolchain, toolchain
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -112,6 +116,10 @@ def lower_unit(outputs: Sequence[Function], args: Sequence[LoweredArgument], con
     name, namespaces = _checked_name(fn_name, target)
     if target.has_feature(TargetFeature.UserContext):
         args = [LoweredArgument(USER_CONTEXT, ArgumentKind.InputScalar, Handle()), *args]
+    for row in {c.func for f in environment(outputs).values() for e in function_expressions(f) for c in nodes_of(e, n.Call)}:
+        if isinstance(row, ExternFunction) and row.address:
+            raise CompileError(f"{row.name} is called at an address of this process ({row.where}), which a library made ahead of time cannot do; give its code "
+                               "as source=, library= or objects=")
     inner = name + "_with_constants" if constants else name
     f = lower_to_module(outputs, [*args, *(c.argument for c in constants)], inner, target, requirements).functions[0]
     f = f._replace(display_name=fn_name, namespaces=namespaces, linkage=LinkageType.Internal if constants else linkage)

@@ -115,11 +115,22 @@ def _compile(text: str, key: str, tools: Toolchain, extra: Sequence[str], name: 
         path = cache.store(content, built)
         if path:
             cache.remember_pipeline(key, content)
-        compiled = CompiledPipeline(path or built, name, args)
+        compiled = _loaded(path or built, name, args)
     times.mark("load")
     if next(_numbers) % _TRIM_EVERY == _TRIM_EVERY - 1:
         cache.trim()
     return compiled
+
+
+def _loaded(path: str, name: str, args: tuple[LoweredArgument, ...]) -> CompiledPipeline:
+    try:
+        return CompiledPipeline(path, name, args)
+    except InternalError as e:
+        missing = re.search(r"undefined symbol: (\w+)", str(e))
+        if missing is None:
+            raise
+        raise CompileError(f"Pipeline {name} calls the C function {missing[1]}, which no library of the process has; say where its code is (library=, source=, "
+                           "objects=), or load it before with ctypes.CDLL(path, ctypes.RTLD_GLOBAL)") from None
 
 
 def _sweep() -> None:

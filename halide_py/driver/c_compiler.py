@@ -9,7 +9,8 @@ import sys
 import tempfile
 from collections.abc import Sequence
 
-from ..errors import InternalError
+from ..codegen_c.machine import SOURCE_OF
+from ..errors import CompileError, InternalError
 from .abi import INCLUDE_DIR
 from .cache import write_atomically
 from .toolchain import FLAGS, Toolchain
@@ -67,4 +68,6 @@ def _step(command: Sequence[str], source: str) -> None:
     kept = os.path.join(tempfile.gettempdir(), f"halide_py-failed-{hashlib.sha256(data).hexdigest()[:12]}{os.path.splitext(source)[1]}")
     write_atomically(kept, data)
     lines = [x for x in done.stderr.splitlines() if "error" in x.lower()] or done.stderr.splitlines() or [f"status {done.returncode}"]
+    if lines[0].startswith(SOURCE_OF):
+        raise CompileError(f"A C function given as source does not compile: {lines[0].strip()}. It is compiled as C++, together with the pipeline")
     raise InternalError(f"{os.path.basename(command[0])} refused generated code: {lines[0].strip()}; please report this with the file kept as {kept}")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import driver
-from ..errors import InternalError, PipelineError
+from ..errors import InternalError, PipelineError, raised_by_callbacks
 from ..ir.function import Function
 from ..ir.module import LoweredArgument
 from ..ir.target import Target
@@ -57,6 +57,10 @@ class LoadedPipeline:
         """Raise the error that the last run in this thread reported."""
         text = ffi.string(self._runtime.hl_last_error()).decode("utf-8", "replace")
         self._runtime.hl_clear_error()
+        causes, raised_by_callbacks[:] = list(raised_by_callbacks), []
+        if causes:
+            text += f"\nPython raised {type(causes[0]).__name__}: {causes[0]}"
+            raise PipelineError(f"Error: {text} (in pipeline {self.name})", code) from causes[0]
         raise PipelineError(f"Error: {text or f'it failed with code {code}'} (in pipeline {self.name})", code)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .build import TRUE
+from .intrinsics import ExternFunction
 from .nodes import Expr, ForType, MemoryType, Partition
 from .parameter import Parameter
 from .types import Type
@@ -202,6 +203,7 @@ class FuncSchedule:
     estimates: list[Bound] = field(default_factory=list)
     memory: MemoryType = MemoryType.Auto
     inline_requested: bool = False
+    default_loops: bool = False  # vectors and threads where stages have no directives: see lower.default_loops
 
 
 @dataclass(eq=False)
@@ -217,10 +219,29 @@ class Definition:
 
 
 @dataclass(eq=False)
+class ExternStage:
+    """The C function that computes a Func: `int row.name(args..., halide_buffer_t *outputs...)`.
+
+    `args` are Functions and buffer Parameters, passed as `halide_buffer_t *` (one a value), and scalar Exprs, passed by value. `given` are the
+    arguments as the user gave them, `gradient` is the hook of this stage alone; both are opaque down here.
+    """
+
+    row: ExternFunction
+    args: tuple[Function | Parameter | Expr, ...]
+    given: tuple[Any, ...] = ()
+    gradient: Any = None
+
+    def scalars(self) -> list[Expr]:
+        """The arguments passed by value."""
+        return [a for a in self.args if isinstance(a, Expr)]
+
+
+@dataclass(eq=False)
 class Function:
     """A Func as data. `name` is unique in the process; `args` are the names of its pure variables, innermost first.
 
-    `output_params` carry the constraints users put on `output_buffer()`, one a tuple element. `gradient` is the rule that stands for
+    `output_params` carry the constraints users put on `output_buffer()`, one a tuple element. An `extern` stage computes it as a whole; the values of
+    its pure definition are then calls of the C function that mention what it reads. `gradient` is the rule that stands for
     the definitions when derivatives are taken, None for the definitions themselves; opaque down here.
     """
 
@@ -242,6 +263,7 @@ class Function:
     wraps: str = ""  # the Func that this one wraps: it stays a plain copy of it
     where: str = ""
     gradient: Any = None
+    extern: ExternStage | None = None
 
     def stages(self) -> list[Definition]:
         """The pure definition, then the updates."""

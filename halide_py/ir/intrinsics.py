@@ -50,6 +50,7 @@ class ExternFunction:
     builtin: bool = False
     gradient: Gradient | None = None
     where: str = ""
+    stage: bool = False  # an extern stage's: handles are buffers
     extra: dict[str, Any] = field(default_factory=dict)
 
     def call_type(self) -> CallType:
@@ -100,6 +101,7 @@ _intrinsic("print_when", -1, "print the arguments after the first if it holds, g
 _intrinsic("stringify", -1, "the arguments as text, joined by spaces (a handle to a C string)", pure=False)
 _intrinsic("trace", -1, "report a load, store, realization or stage to the tracer", pure=False)
 _intrinsic("memoize_tag", -1, "the first argument; the others key the memoization cache", pure=False)
+_intrinsic("whole_buffer buffer_part", -1, "two corners of a Func or image: the buffer with what is between them, for an extern stage", pure=False)
 GRADIENT_MARKS = ("stop_gradient", "custom_gradient")
 _intrinsic("stop_gradient", 1, "the identity; a constant to the derivative; dropped when Funcs are inlined")
 _intrinsic("custom_gradient", -1, "the first argument; the gradient rule in `func` is for the others; dropped when Funcs are inlined")

@@ -355,6 +355,7 @@ class ForType(enum.Enum):
     Parallel = "parallel"
     Vectorized = "vectorized"
     Unrolled = "unrolled"
+    Extern = "extern"  # run by the C function of an extern stage; in schedules only
 
 
 class Partition(enum.IntEnum):

@@ -167,7 +167,7 @@ class _Scopes:
                 self.complain(f"{name} bound again inside its own scope")
             scope |= {name}
         elif type(s) is n.Realize or type(s) is n.Allocate:
-            scope |= {name + "[]"}
+            scope |= {name + "[]", name} if type(s) is n.Allocate else {name + "[]"}  # the name alone is the pointer
         elif (type(s) is n.Provide or type(s) is n.Store and s.param is None) and name + "[]" not in scope | self.known:
             self.complain(f"{type(s).__name__} to {name}, which has no storage here")
         for child in s.children():

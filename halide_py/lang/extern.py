@@ -114,8 +114,8 @@ def extern(prototype: str, *, source: str | os.PathLike[str] | None = None, libr
     given = [name for name, value in (("source", source), ("library", library), ("objects", paths), ("address", address)) if value not in (None, ())]
     if len(given) > 1:
         raise user_error(f"extern: `{p.text}` is given {' and '.join(given)}; its code can come from one of them")
-    row = ExternFunction(p.name, p.result, p.types, p.name, bool(pure), p.text, _source_text(source, p), _path(library), tuple(map(_path, paths)),
-                         _address(address, p), where=user_location(), extra={"alive": address, "calls": itertools.count()})
+    row = ExternFunction(p.name, p.result, p.types, p.name, bool(pure), p.text, source_text(source, p.text), linker_path(library), tuple(map(linker_path, paths)),
+                         function_address(address, p.text), where=user_location(), extra={"alive": address, "calls": itertools.count()})
     return ExternFunctionHandle(_register(row), p)
 
 
@@ -129,10 +129,7 @@ def _register(new: ExternFunction) -> ExternFunction:
         return old
     holder = _C_NAMES.get(new.c_name)
     if holder is not None:
-        if new.source:  # both versions may meet in one translation unit
-            new.c_name = f"{new.name}_{sum(r.name == new.name for r in _C_NAMES.values())}"
-            new.source = f"#define {new.name} {new.c_name}\n{new.source}\n#undef {new.name}\n"
-        elif new.address:
+        if new.source or new.address:  # both versions may meet in one translation unit
             new.c_name = f"{new.name}_{sum(r.name == new.name for r in _C_NAMES.values())}"
         else:
             raise user_error(f"extern: `{new.prototype}` is declared already as `{holder.prototype}` from another place ({holder.where}); a C symbol has "
@@ -145,8 +142,7 @@ def _register(new: ExternFunction) -> ExternFunction:
 
 def _code(r: ExternFunction) -> tuple[Any, ...]:
     """What makes a function the same one when it is declared again."""
-    text = r.source.removeprefix(f"#define {r.name} {r.c_name}\n").removesuffix(f"\n#undef {r.name}\n") if r.c_name != r.name else r.source
-    return r.result, r.pure, text, r.library, r.objects, r.address
+    return r.result, r.pure, r.source, r.library, r.objects, r.address
 
 
 def _spelling(t: Type) -> str:
@@ -154,7 +150,7 @@ def _spelling(t: Type) -> str:
     return "hl.Handle()" if t.is_handle() else "hl.Bool()" if t.is_bool() else f"hl.{kind}({t.bits()})"
 
 
-def _source_text(source: str | os.PathLike[str] | None, p: Prototype) -> str:
+def source_text(source: str | os.PathLike[str] | None, prototype: str) -> str:
     """C text from text or from a file. A string without a line break, brace or semicolon is a path."""
     if source is None:
         return ""
@@ -165,10 +161,10 @@ def _source_text(source: str | os.PathLike[str] | None, p: Prototype) -> str:
         with open(text, encoding="utf-8") as file:
             return file.read()
     except OSError as e:
-        raise user_error(f"extern: `{p.text}`: cannot read the C file {text!r}: {e.strerror}") from None
+        raise user_error(f"extern: `{prototype}`: cannot read the C file {text!r}: {e.strerror}") from None
 
 
-def _path(given: str | os.PathLike[str] | None) -> str:
+def linker_path(given: str | os.PathLike[str] | None) -> str:
     """A library's bare name as it is, a path made absolute; a bare file name (`libm.so.6`) as the linker is told to search for it, `:libm.so.6`."""
     if given is None:
         return ""
@@ -184,7 +180,7 @@ def _cffi() -> Any:
     return importlib.import_module("cffi").FFI()
 
 
-def _address(given: Any, p: Prototype) -> int:
+def function_address(given: Any, prototype: str) -> int:
     """The machine address of a function object."""
     if given is None:
         return 0
@@ -197,7 +193,7 @@ def _address(given: Any, p: Prototype) -> int:
     elif type(given).__module__ == "_cffi_backend":
         found = int(_cffi().cast("uintptr_t", given))
     else:
-        raise user_error(f"extern: `{p.text}`: address= takes an int, a ctypes or cffi function, or a Numba cfunc, not {given!r}")
+        raise user_error(f"extern: `{prototype}`: address= takes an int, a ctypes or cffi function, or a Numba cfunc, not {given!r}")
     if found <= 0:
-        raise user_error(f"extern: `{p.text}`: the address is {found}, which is no function")
+        raise user_error(f"extern: `{prototype}`: the address is {found}, which is no function")
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..errors import CompileError, user_error, user_location
@@ -16,6 +16,7 @@ from ..ir.types import Type
 from . import definitions
 from .devices import DeviceCopies
 from .expr import Expr, Operand, binary, convertible, to_expr
+from .extern_stage import define_extern
 from .func_schedule import FuncSchedulable
 from .param import OutputImageParam, image_element
 from .rdom import RVar
@@ -303,7 +304,40 @@ class Func(FuncSchedulable, DeviceCopies, Runnable):
 
     def is_extern(self) -> bool:
         """Whether it is defined by an extern stage."""
-        return False
+        return self.function.extern is not None
+
+    def extern_function_name(self) -> str:
+        """The C function of an extern stage. Raises CompileError for other Funcs."""
+        if self.function.extern is None:
+            raise user_error(f"Func {self.name()} is not an extern stage, so it has no extern function name")
+        return self.function.extern.row.name
+
+    def define_extern(self, function_name: str, params: Sequence[Any], *shape: Any, **options: Any) -> None:
+        """Define the Func as an extern stage, computed by a C function: `f.define_extern("solve", [g, image, 3], hl.Float(32), 2)`.
+
+        Then come `types` (or `type`), `dimensionality` or a list of Vars (`arguments`), `mangling` and `device_api`. The C function is
+        `int solve(args..., halide_buffer_t *output...)`: a `halide_buffer_t *` for each value of a Func, for a Buffer or ImageParam; scalars by value; one
+        `halide_buffer_t *` for each type. A result other than 0 ends the pipeline with an error. It is called first with buffers without data (`host == 0`),
+        of which the outputs have the region that is wanted: it then writes min and extent of the dimensions it needs of each input, and may
+        enlarge the outputs'. Func arguments need a place of their own (`compute_root`). Loops are the function's own, until one is split.
+
+        Where the code is: `source=` (C text or a C file, part of the pipeline's translation unit, which is compiled as C++), `library=`, `objects=`, `address=`
+        as for `hl.extern`; else a symbol of the process, a library loaded with RTLD_GLOBAL for example. Or `function=`, a Python function
+        that gets NumPy arrays (last axis: dimension 0), of the inputs the region asked for, and of the outputs to fill; or returns the outputs.
+        `regions=` tells what it needs: from the output region, (min, extent) a dimension, it gives such a list for each buffer
+        argument; without it that is the output region. `gradient=` is the rule `hook(adjoint, result, *params)` for the derivative, see
+        `hl.register_extern_stage_gradient`.
+        """
+        names = ("types", "arguments", "mangling", "device_api")
+        given = dict(zip(names, shape))
+        for name, value in options.items():
+            key = {"type": "types", "dimensionality": "arguments"}.get(name, name)
+            if key in given:
+                raise TypeError(f"define_extern() got {name} twice")
+            given[key] = value
+        if len(shape) > len(names) or "types" not in given or "arguments" not in given:
+            raise TypeError("define_extern() takes the function's name, its arguments, the types of the values and the dimensions")
+        define_extern(self.function, function_name, params, given.pop("types"), given.pop("arguments"), **given)
 
     def output_buffer(self) -> OutputImageParam:
         """The output buffer, to constrain its shape or to use its bounds in expressions."""

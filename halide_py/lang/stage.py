@@ -34,7 +34,7 @@ S = TypeVar("S", bound="StageDirectives")
 
 _BLENDS = (TailStrategy.ShiftInwardsAndBlend, TailStrategy.RoundUpAndBlend)
 _EXACT_TAILS = (TailStrategy.Auto, TailStrategy.GuardWithIf, TailStrategy.Predicate)
-_WORD = {ForType.Parallel: "parallel", ForType.Vectorized: "vectorized", ForType.Unrolled: "unrolled", ForType.Serial: "serial"}
+_WORD = {ForType.Parallel: "parallel", ForType.Vectorized: "vectorized", ForType.Unrolled: "unrolled", ForType.Serial: "serial", ForType.Extern: "extern"}
 
 
 def _kind(is_rvar: bool) -> str:
@@ -180,7 +180,8 @@ class StageDirectives(DeviceDirectives):
         self._check_tail(o.name(), d, tail)
         s = self._edited()
         at = s.dims.index(d)
-        s.dims[at:at + 1] = [replace(d, var=q.name()), replace(d, var=p.name())]
+        outside = ForType.Serial if d.for_type is ForType.Extern else d.for_type  # blocks of an extern stage are called one by one
+        s.dims[at:at + 1] = [replace(d, var=q.name()), replace(d, var=p.name(), for_type=outside)]
         append_split(s, Split(SplitKind.Split, o.name(), p.name(), q.name(), size, d.is_rvar(), tail))
         return self
 
@@ -369,6 +370,8 @@ class StageDirectives(DeviceDirectives):
             self._fail(f"can't mark __outermost as {_WORD[kind]}; it has one iteration")
         self._check_race(d, kind)
         self._check_blended(d, kind)
+        if self.function.extern is not None and kind in (ForType.Vectorized, ForType.Unrolled):
+            self._fail(f"an extern stage computes whole regions; its loop {d.var} cannot be marked {_WORD[kind]}. Split it, and mark the outer loop parallel()")
         self._edited()
         d.for_type = kind
         return self

@@ -17,6 +17,7 @@ from ..ir.simplify import simplify
 from ..ir.traverse import mentions, nodes_of, substitute
 from .bounds_inference import FuncValues
 from .environment import Environment
+from .extern_stages import is_query_symbol
 from .loop_nest import StageNest, var
 from .schedule_functions import Nests
 
@@ -82,7 +83,8 @@ class AllocationBounds:
         if isinstance(s, n.LetStmt):
             head = self.leaf(s.value)
             body, boxes = self.visit(s.body)
-            boxes = self.eliminate(boxes, s.name, Interval.point(s.value))
+            if not is_query_symbol(s.name):  # else what further out is asked under the same name contains it
+                boxes = self.eliminate(boxes, s.name, Interval.point(s.value))
             return n.LetStmt(s.name, s.value, body), _merge(boxes, head)
         if isinstance(s, n.For):
             body, boxes = self.visit(s.body)

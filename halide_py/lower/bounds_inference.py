@@ -8,6 +8,7 @@ Halide's src/BoundsInference.cpp.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 from ..errors import CompileError
@@ -20,6 +21,7 @@ from ..ir.simplify import simplify
 from ..ir.traverse import Rec, nodes_of, rewrite
 from ..ir.types import INT32
 from .environment import Environment
+from .extern_stages import extern_query, required_by_extern
 from .loop_nest import StageNest, var
 from .schedule_functions import Nests, peel, rewrap
 
@@ -84,6 +86,8 @@ def _reads(nest: StageNest, values: FuncValues) -> dict[str, Box]:
 
 
 def _reads_alone(nest: StageNest, values: FuncValues) -> dict[str, Box]:
+    if nest.function.extern is not None:
+        return required_by_extern(nest.function)
     scope = {}
     for v in nest.base_variables:
         p = nest.prefix + v
@@ -152,6 +156,7 @@ class BoundsInference:
     def __init__(self, nests: Nests, stages: list[Stage]) -> None:
         self.nests, self.stages = nests, stages
         self.productions: dict[n.Stmt, frozenset[str]] = {}
+        self.queries = itertools.count()
 
     def produced_in(self, s: n.Stmt) -> frozenset[str]:
         """The Funcs produced inside `s`."""
@@ -199,6 +204,8 @@ class BoundsInference:
             if v in nest.base_variables:
                 low, high = nest.covered(v)
                 lets += [(f"{nest.prefix}{v}.min", low), (f"{nest.prefix}{v}.max", high)]
+        if f.extern is not None:
+            body = extern_query(f, nest.definition, body, next(self.queries))
         return b.let_stmts(lets, b.block([*checks, body]))
 
     def infer(self, body: n.Stmt, producing: StageNest | None, at_root: bool) -> n.Stmt:
@@ -220,11 +227,9 @@ class BoundsInference:
         if inside is not body:
             self.productions[inside] = produced
         body = self.infer(inside, nest, at_root=False)
-        lets: list[tuple[str, n.Expr]] = []
-        for v, interval in nest.region(depth).items():
-            p = nest.prefix + v
-            assert interval.min is not None and interval.max is not None
-            lets += [(p + ".min", interval.min), (p + ".max", interval.max)]
+        if nest.function.extern is not None:
+            body = extern_query(nest.function, nest.definition, body, next(self.queries))
+        lets = nest.region_lets(depth)
         return n.For(op.name, op.min, op.extent, op.kind, op.partition, rewrap(around, b.let_stmts(lets, body)))
 
 

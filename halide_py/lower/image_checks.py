@@ -33,6 +33,7 @@ from ..ir.traverse import substitute
 from ..ir.types import INT32, UInt
 from .buffers import HANDLE, buffer_handle, constraint, error, field, is_bounds_query, runtime_call
 from .environment import Environment
+from .extern_stages import forget_inner_answers, is_query_symbol
 from .in_place import overlap_checks
 from .uniquify import uniquify
 
@@ -87,7 +88,7 @@ class _Buffer:
 def _collect(stmt: n.Stmt, outputs: Sequence[Function], args: Sequence[LoweredArgument], values: Mapping[tuple[str, int], Interval]) -> list[_Buffer]:
     # Inner loop levels bind the regions of a stage again, and boxes need each name bound once.
     owner = {f.buffer_name(i): (f, i) for f in outputs for i in range(len(f.types))}
-    boxes = boxes_touched(uniquify(stmt), {}, values, {a.name for a in args} | {f.name for f in outputs})
+    boxes = boxes_touched(uniquify(forget_inner_answers(stmt)), {}, values, {a.name for a in args} | {f.name for f in outputs})
     found = []
     for a in args:
         if not a.is_buffer():
@@ -203,9 +204,10 @@ def _data_checks(buf: _Buffer) -> Iterable[n.Stmt]:
 def add_image_checks(stmt: n.Stmt, env: Environment, outputs: Sequence[Function], args: Sequence[LoweredArgument],
                      values: Mapping[tuple[str, int], Interval]) -> n.Stmt:
     """`stmt` behind the checks of every buffer among `args`. `values` are the ranges of Funcs' values, which limit indices."""
+    outer, stmt = _behind_queries(stmt)
     buffers = _collect(stmt, outputs, args, values)
     if not buffers:
-        return stmt
+        return outer(stmt)
     dimensions = [(buf, what, d) for buf in buffers for d in range(buf.arg.dimensions) for what in _FIELDS]
     required = {f"{buf.arg.name}.{what}.{d}": buf.derived(what, d, "required") for buf, what, d in dimensions}
     known: dict[str, n.Expr] = {}
@@ -220,7 +222,33 @@ def add_image_checks(stmt: n.Stmt, env: Environment, outputs: Sequence[Function]
     # What is promised counts for the region too: a query is answered for the shape the buffer will have, not for the one it happens to have.
     lets = [(name, substitute(known, value)) for buf in buffers for name, value in _required(buf)]
     lets += [let for buf in buffers for let in _proposed(buf, required)]
-    return b.block([*_each(_type_checks, buffers), b.let_stmts(lets, body)])
+    return b.block([*_each(_type_checks, buffers), outer(b.let_stmts(lets, body))])
+
+
+def _behind_queries(s: n.Stmt) -> tuple[Callable[[n.Stmt], n.Stmt], n.Stmt]:
+    """What extern stages read of images they answer first: the regions and queries at the root as a function that puts them around a statement,
+    and the statement they are around. Without queries nothing is taken off."""
+    if not any(is_query_symbol(name) for name in _root_lets(s)):
+        return lambda inner: inner, s
+    if isinstance(s, n.LetStmt):
+        name, value = s.name, s.value
+        around, inside = _behind_queries(s.body)
+        return lambda inner: n.LetStmt(name, value, around(inner)), inside
+    assert isinstance(s, n.Block)
+    check, rest = s.stmts[0], b.block(s.stmts[1:])
+    around, inside = _behind_queries(rest)
+    return lambda inner: b.block([check, around(inner)]), inside
+
+
+def _root_lets(s: n.Stmt) -> Iterable[str]:
+    while True:
+        if isinstance(s, n.LetStmt):
+            yield s.name
+            s = s.body
+        elif isinstance(s, n.Block) and isinstance(s.stmts[0], n.Assert):
+            s = b.block(s.stmts[1:])
+        else:
+            return
 
 
 def _each(checks: Callable[[_Buffer], Iterable[n.Stmt]], buffers: Sequence[_Buffer]) -> list[n.Stmt]:

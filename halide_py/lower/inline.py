@@ -19,6 +19,7 @@ from ..ir.intrinsics import GRADIENT_MARKS
 from ..ir.simplify import simplify
 from ..ir.traverse import Rec, rewrite
 from .environment import Environment
+from .extern_stages import check_extern_arguments
 from .select_guards import guard_selects
 
 N = TypeVar("N", bound=n.Node)
@@ -38,7 +39,7 @@ def substitute_vars(values: Mapping[str, n.Expr], root: N) -> N:
 
 def is_inlined(f: Function, outputs: set[str]) -> bool:
     """Whether calls of `f` are replaced by its value."""
-    return f.schedule.compute_level.is_inline() and not f.updates and f.name not in outputs
+    return f.schedule.compute_level.is_inline() and not f.updates and f.name not in outputs and f.extern is None
 
 
 def check_inlined_schedule(f: Function) -> None:
@@ -75,6 +76,7 @@ def inline_functions(env: Environment, outputs: set[str]) -> Environment:
         return substitute_vars(args, callee.pure.values[c.value_index])
 
     def definition(d: Definition) -> Definition:
+        check_extern_arguments(d, bodies)
         values, args, predicate = (tuple(guard_selects(rewrite(v, {n.Call: call})) for v in d.values),
                                    tuple(rewrite(a, {n.Call: call}) for a in d.args), rewrite(d.predicate, {n.Call: call}))
         if (values, args, predicate) == (d.values, d.args, d.predicate):

@@ -20,6 +20,7 @@ from ..ir.intrinsics import intrinsic
 from ..ir.simplify import simplify
 from ..ir.traverse import Rec, free_variables, rewrite, substitute
 from ..ir.types import INT32
+from .extern_stages import extern_call
 from .inline import substitute_vars
 
 
@@ -73,7 +74,7 @@ class StageNest:
     definition: Definition
     loops: list[Loop]
     containers: list[Container]
-    provide: n.Provide
+    provide: n.Stmt  # the innermost statement: a Provide, or the call of an extern stage
     variables: dict[str, n.Expr]
     base_variables: tuple[str, ...]
     covers: dict[str, bool] = field(default_factory=dict)
@@ -97,6 +98,18 @@ class StageNest:
         """The lets and guards just inside loop number `depth - 1`, outermost first."""
         return [c for c in self.containers if c.depth == depth]
 
+    def depth(self) -> int:
+        """How many loops are run here: those of an extern stage's own come last, and are its function's."""
+        return sum(loop.kind is not n.ForType.Extern for loop in self.loops)
+
+    def region_lets(self, depth: int) -> list[tuple[str, n.Expr]]:
+        """The symbols of the region of each variable inside loop number `depth - 1`, with their values."""
+        lets: list[tuple[str, n.Expr]] = []
+        for v, interval in self.region(depth).items():
+            assert interval.min is not None and interval.max is not None
+            lets += [(f"{self.prefix}{v}.min", interval.min), (f"{self.prefix}{v}.max", interval.max)]
+        return lets
+
     def stmt(self) -> n.Stmt:
         """The whole nest: that of the first specialization whose condition holds, else this one."""
         body = self.loop_stmt() if self.failure is None else self.failure
@@ -106,8 +119,10 @@ class StageNest:
 
     def loop_stmt(self) -> n.Stmt:
         """The loops of this nest alone, with the loop bounds frozen in `f.s0.x.loop_min`, `.loop_max`, `.loop_extent` around it."""
-        body: n.Stmt = self.provide
-        for depth in range(len(self.loops), -1, -1):
+        body = self.provide
+        if self.function.extern is not None and self.depth():
+            body = b.let_stmts(self.region_lets(self.depth()), body)
+        for depth in range(self.depth(), -1, -1):
             for c in reversed(self.between(depth)):
                 body = c.wrap(body)
             if depth:
@@ -380,7 +395,8 @@ def build_nest(f: Function, index: int, d: Definition, variant: int = 0) -> Stag
             builder.rename(s)
     p = builder.prefix
     loops = []
-    for dim in reversed(d.schedule.dims):
+    outermost_first = d.schedule.dims[::-1]
+    for dim in sorted(outermost_first, key=lambda dim: dim.for_type is n.ForType.Extern):
         low, _, count = (b.i32(0), b.i32(0), b.i32(1)) if dim.var == OUTERMOST else builder.bounds[dim.var]
         loops.append(Loop(p + dim.var, low, count, dim.for_type, dim.partition))
     values = builder.values
@@ -398,7 +414,7 @@ def build_nest(f: Function, index: int, d: Definition, variant: int = 0) -> Stag
         own = [n.Call(t, f.name, d.args, n.CallType.Halide, None, i) for i, t in enumerate(f.types)]
         d = replace(d, values=(*d.values, *own))
         results = tuple(n.Select(blends, e, exact(me)) for e, me in zip(results, own))
-    provide = n.Provide(f.name, results, args, stores)
+    provide = extern_call(f, d) if f.extern is not None else n.Provide(f.name, results, args, stores)
     items = [*((name, e, builder.ranges[name]) for name, e in reversed(builder.lets)), *(("", g, g) for g in guards)]
     containers = _place(items, [loop.name for loop in loops])
     return StageNest(f, index, d, loops, containers, provide, {v: builder.ranges[v] for v in values}, base, builder.covers, builder.fused,

@@ -46,6 +46,7 @@ from . import (
     vectorize,
 )
 from .bounds_inference import FuncValues, function_values
+from .default_loops import with_default_loops
 from .environment import Environment, environment, with_outputs
 from .guards import strip_likely
 from .inline import inline_functions
@@ -185,7 +186,7 @@ def lower(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: st
         start = time.perf_counter()
         names = {f.name for f in outputs}
         defined = environment(outputs)
-        context.env = inline_functions(defined, names)
+        context.env = inline_functions(with_default_loops(defined, names, target), names)
         s, context.nests = schedule_functions(context.env, names)
         context.values = function_values(context.env)
         watch("schedule_functions", time.perf_counter() - start, s)

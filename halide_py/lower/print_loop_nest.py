@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import OUTERMOST, Function, SplitKind, StageSchedule
+from ..ir.intrinsics import ExternFunction
 from ..ir.simplify import simplify
+from ..ir.target import get_jit_target_from_environment
 from ..ir.traverse import substitute
+from .default_loops import with_default_loops
 from .environment import environment
 from .inline import inline_functions
 from .loop_nest import StageNest
@@ -38,6 +41,8 @@ class _Printer:
         if isinstance(s, n.Block):
             self.block(s.stmts, depth)
         elif isinstance(s, (n.LetStmt, n.IfThenElse)):
+            if isinstance(s, n.LetStmt) and isinstance(s.value, n.Call) and isinstance(s.value.func, ExternFunction):
+                self.line(depth, f"{s.name.partition('.')[0]}(...) = {s.value.func.name}(...)")
             self.stmt(s.body if isinstance(s, n.LetStmt) else s.then_case, depth)
             if isinstance(s, n.IfThenElse) and s.else_case is not None:
                 self.stmt(s.else_case, depth)
@@ -103,7 +108,7 @@ _OWN = re.compile(r"\.\d+$")  # what `splits` appends to the name of a loop whos
 def loop_nest_text(outputs: Sequence[Function]) -> str:
     """The scheduled loop nest of a pipeline. Raises CompileError for a schedule that is not legal."""
     names = {f.name for f in outputs}
-    s, nests = schedule_functions(inline_functions(environment(outputs), names), names)
+    s, nests = schedule_functions(inline_functions(with_default_loops(environment(outputs), names, get_jit_target_from_environment()), names), names)
     printer = _Printer(nests)
     printer.stmt(s, 0)
     return "\n".join(printer.lines) + "\n"

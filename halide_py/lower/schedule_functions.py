@@ -17,6 +17,7 @@ from ..ir import nodes as n
 from ..ir.function import OUTERMOST, Function, LoopLevel
 from ..ir.traverse import Rec, mentions, rewrite
 from .environment import Environment
+from .extern_stages import check_extern_place
 from .loop_nest import StageNest, var
 from .specialize import build_stage
 
@@ -41,10 +42,10 @@ class Nests:
 
 
 def peel(s: n.Stmt, name: str) -> tuple[list[n.LetStmt | n.IfThenElse], n.Stmt]:
-    """The lets and guards at the head of a loop body that do not use Func `name`, and what they hold."""
+    """The lets and guards at the head of a loop body that do not use Func `name`, and what they hold; the call of an extern stage is not one of the lets."""
     around: list[n.LetStmt | n.IfThenElse] = []
     while True:
-        if isinstance(s, n.LetStmt):
+        if isinstance(s, n.LetStmt) and not (isinstance(s.value, n.Call) and s.value.call_type is n.CallType.Extern):
             around.append(s)
             s = s.body
         elif isinstance(s, n.IfThenElse) and s.else_case is None and not mentions(s.condition, name):
@@ -132,6 +133,8 @@ def check_levels(f: Function, s: n.Stmt) -> None:
     if schedule.ring_buffer is not None and _hoist_level(f) is None:
         raise CompileError(f"Func {f.name} is scheduled ring_buffer(), but its storage is not hoisted; add hoist_storage() with a loop outside of that of "
                            f"store_at() or compute_at() ({f.where})")
+    if f.extern is not None:
+        check_extern_place(f, list(uses_of(s, f.name)))
     if schedule.compute_level.is_inline():
         return
     uses = list(uses_of(s, f.name))

@@ -51,7 +51,7 @@ def _join(a: int | None, c: int | None) -> int | None:
 def slidable_dims(f: Function) -> list[str]:
     """The dimensions that every stage of `f` treats point by point: always written and read back at the pure Var itself."""
     dims = []
-    for d, v in enumerate(f.args):
+    for d, v in enumerate(f.args if f.extern is None else ()):
         here = [u.args[d] for u in f.updates]
         for u in f.updates:
             here += [c.args[d] for c in nodes_of([*u.values, *u.args, u.predicate], n.Call) if c.name == f.name and c.call_type is n.CallType.Halide]

@@ -22,6 +22,7 @@ from ..ir.parameter import Parameter
 from ..ir.traverse import Rec, mentions, rewrite
 from ..ir.types import INT32
 from .buffers import error, known_field
+from .extern_stages import BUFFER_MARKS, buffer_around, passed_buffer
 from .tuples import element_functions
 
 Index = Callable[[Sequence[n.Expr]], n.Expr]
@@ -103,6 +104,8 @@ def storage_flattening(stmt: n.Stmt, functions: Mapping[str, Function], args: Se
     indices: dict[str, Index] = {a.name: _outside_index(a.name, a.dimensions, a.param) for a in buffers}
 
     def call(c: n.Call, rec: Rec) -> n.Expr:
+        if c.name in BUFFER_MARKS:
+            return passed_buffer(c, params, rec)
         args = tuple(rec(a) for a in c.args)
         if c.call_type is n.CallType.Image:
             return n.Load(c.type, c.name, indices[c.name](args), b.TRUE, c.param)
@@ -121,7 +124,10 @@ def storage_flattening(stmt: n.Stmt, functions: Mapping[str, Function], args: Se
         mins, extents = tuple(map(rec, r.mins)), tuple(map(rec, r.extents))
         storage = _Storage(n.Realize(r.name, r.types, r.memory, mins, extents, r.condition, b.NOTHING), function)
         indices[r.name] = storage.index
-        inner = n.Allocate(r.name, r.types[0], r.memory, tuple(storage.allocated), rec(r.condition), 0, rec(r.body))
+        body = rec(r.body)
+        if mentions(body, f"{r.name}.buffer"):
+            body = n.LetStmt(f"{r.name}.buffer", buffer_around(r.name, r.types[0], storage.mins, extents, storage.strides), body)
+        inner = n.Allocate(r.name, r.types[0], r.memory, tuple(storage.allocated), rec(r.condition), 0, body)
         return b.let_stmts(storage.lets, b.block([*storage.asserts, inner]))
 
     return rewrite(stmt, {n.Call: call, n.Provide: provide, n.Realize: realize})

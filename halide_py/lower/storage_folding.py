@@ -25,6 +25,7 @@ from ..ir.traverse import Rec, mentions, nodes_of, rewrite
 from .bounds_inference import FuncValues
 from .buffers import error
 from .environment import Environment
+from .extern_stages import passed_to_extern
 from .guards import is_likely
 from .sliding_window import monotonic, slidable_dims
 
@@ -137,6 +138,11 @@ def _fold_along(loop: n.For, f: Function, d: int, asked: StorageDim | None, exte
 def _find(r: n.Realize, f: Function, values: FuncValues) -> list[_Fold]:
     """The folds of one realization. Raises CompileError when one was asked for that cannot be shown to be right."""
     asked = {d: _asked(f, v) for d, v in enumerate(f.args)}
+    if passed_to_extern(r.body, f.name):
+        if any(a is not None for a in asked.values()):
+            raise CompileError(f"Func {f.name} is scheduled fold_storage(), but an extern stage reads or writes it, which needs its storage in one piece; "
+                               f"drop the directive ({f.where})")
+        return []
     dims = slidable_dims(f)
     vectors = _vector_dims(r.body, f)
     candidates = [d for d, v in enumerate(f.args) if asked[d] is not None or (v in dims and d not in vectors)]

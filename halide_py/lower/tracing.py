@@ -21,6 +21,7 @@ from ..ir.traverse import Handler, Rec, nodes_of, rewrite
 from ..ir.types import INT32, Type
 from .buffers import field
 from .environment import Environment
+from .extern_stages import BUFFER_MARKS
 
 EVENTS = {"load": 0, "store": 1, "begin_realization": 2, "end_realization": 3, "produce": 4, "end_produce": 5, "consume": 6, "end_consume": 7,
           "begin_pipeline": 8, "end_pipeline": 9, "tag": 10}
@@ -51,6 +52,8 @@ class _Tracer:
         self.regions: dict[str, Sequence[n.Expr]] = {}  # of the realizations around: min, extent, min, extent, ...
 
     def call(self, c: n.Call, rec: Rec) -> n.Expr:
+        if c.name in BUFFER_MARKS:  # passed to an extern stage, which is no load
+            return c
         new: n.Call = c.map_children(rec)
         image = new.call_type is n.CallType.Image and new.name in self.images
         if not image and not (new.call_type is n.CallType.Halide and new.name in self.env and self.env[new.name].trace_loads):

@@ -286,8 +286,9 @@ class _Widen:
         if test.mask & n.Load.bit and not isinstance(s.then_case, n.Store) and not has_effects(s):
             named = n.Variable(BOOL, f"{self.loop.name}.guard{len(self.values)}")  # stores must not change it
             return rec(n.LetStmt(named.name, test, n.IfThenElse(named, s.then_case, s.else_case)))  # type: ignore[no-any-return]
-        guarded = self.serial(s) if has_effects(s) else self.guarded(s, test, rec)
-        if s.else_case is None and test is not s.condition:
+        tail = s.else_case is None and test is not s.condition  # few lanes: a loop over them is less code than masks, and as fast
+        guarded = self.serial(n.IfThenElse(test, s.then_case, s.else_case)) if tail or has_effects(s) else self.guarded(s, test, rec)
+        if tail:
             return n.IfThenElse(b.likely(v.all_true(condition)), rec(s.then_case), guarded)
         return guarded
 

@@ -40,7 +40,8 @@ def differences(loss: hl.Func, inputs: dict[str, Array], name: str, eps: float =
 
 
 def check(build: Callable[..., hl.Func], *arrays: Array, tolerance: float = 1e-5, eps: float = 1e-6, compiled: bool = False) -> hl.Derivative:
-    """The derivative of `build(images...)`, a scalar Func, for each float image, equals central differences; `arrays` have dimension 0 first."""
+    """The derivative of `build(images...)`, a scalar Func, for each float image, equals central differences, and the forward mode is its adjoint (the
+    dot-product test); `arrays` have dimension 0 first."""
     images = [image(a.ndim, hl.Float(64) if a.dtype == np.float64 else hl.Int(32)) for a in arrays]
     inputs = {p.name(): a for p, a in zip(images, arrays)}
     loss = build(*images)
@@ -50,6 +51,10 @@ def check(build: Callable[..., hl.Func], *arrays: Array, tolerance: float = 1e-5
             continue
         got = run(d[p], a.shape, inputs)
         np.testing.assert_allclose(got, differences(loss, inputs, p.name(), eps), rtol=tolerance, atol=tolerance)
+        move, direction = np.cos(np.arange(a.size) * 1.7).reshape(a.shape), image(a.ndim)
+        forward = run(hl.propagate_tangents(loss, [(p, direction)]), (), {**inputs, direction.name(): move})
+        exact = max(1e-9, tolerance * 1e-3)
+        np.testing.assert_allclose(float(forward), float((got * move).sum()), rtol=exact, atol=exact * float(np.abs(got * move).sum()) + 1e-12)
         if compiled:
             for q, c in zip(images, arrays):
                 q.set(hl.Buffer(np.ascontiguousarray(c.T)))

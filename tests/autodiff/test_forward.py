@@ -1,0 +1,149 @@
+"""Forward mode, and the checks that users can run. That it agrees with the reverse mode for every rule and pipeline, `gradient_checks.check` sees to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import halide_py as hl
+
+x, y = hl.Var("x"), hl.Var("y")
+V = np.array([0.5, -1.25, 2, 0.75], np.float32)
+
+
+def func(name: str, *definition: Any) -> hl.Func:
+    f = hl.Func(name)
+    f[tuple(definition[:-1])] = definition[-1]
+    return f
+
+
+def realized(f: hl.Func, *sizes: int) -> Any:
+    return np.array(f.realize(list(sizes)))
+
+
+def test_directions_of_every_kind_of_input() -> None:
+    b, k = hl.Buffer(V), hl.Param(hl.Float(32), "k", 3.0)
+    inner = func("inner", x, b[x] * k)
+    f = func("f", x, inner[x] * inner[x])
+    np.testing.assert_allclose(realized(hl.propagate_tangents(f, [(k, 1.0)]), 4), 2 * V ** 2 * 3, rtol=1e-6)
+    along = hl.Buffer(np.array([1, 0, 2, 0], np.float32))
+    np.testing.assert_allclose(realized(hl.propagate_tangents(f, {b: along}), 4), 2 * V * 9 * [1, 0, 2, 0], rtol=1e-6)
+    both = hl.propagate_tangents(f, [(b, func("one", x, hl.f32(1))), (k, hl.f32(2) * k)])
+    np.testing.assert_allclose(realized(both, 4), 2 * V * 9 + 2 * V ** 2 * 3 * 6, rtol=1e-6)
+    np.testing.assert_allclose(realized(hl.propagate_tangents(f, [(inner, func("u", x, hl.f32(x)))]), 4), 2 * V * 3 * np.arange(4), rtol=1e-6)
+    np.testing.assert_array_equal(realized(hl.propagate_tangents(func("g", x, b[x]), [(k, 1.0)]), 4), 0)
+
+
+def test_tuples_and_stops() -> None:
+    b = hl.Buffer(V)
+    t = hl.Func("t")
+    t[x] = (b[x] * 2, x, hl.stop_gradient(b[x]) * b[x])
+    first, second = hl.propagate_tangents(t, [(b, func("one", x, hl.f32(1)))]).realize([4])
+    np.testing.assert_array_equal(np.array(first), 2)
+    np.testing.assert_array_equal(np.array(second), V)
+    through = hl.propagate_tangents(func("s", x, hl.with_gradient(hl.round(b[x]), [(b[x], 5.0)])), [(b, func("one", x, hl.f32(1)))])
+    np.testing.assert_array_equal(realized(through, 4), 5)
+
+
+def test_second_order_forward_over_reverse() -> None:
+    """A Hessian times a vector."""
+    b, u = hl.Buffer(V.astype(np.float64)), np.array([1.0, -1, 0.5, 2])
+    r = hl.RDom([(0, 3)])
+    loss = hl.Func("loss")
+    loss[()] = hl.f64(0)
+    loss[()] += b[r] ** 2 * b[r + 1]
+    product = realized(hl.propagate_tangents(hl.propagate_adjoints(loss)[b], [(b, hl.Buffer(u))]), 4)
+    v, hessian = V.astype(float), np.zeros((4, 4))
+    for i in range(3):
+        hessian[i, i] += 2 * v[i + 1]
+        hessian[i, i + 1] += 2 * v[i]
+        hessian[i + 1, i] += 2 * v[i]
+    np.testing.assert_allclose(product, hessian @ u)
+
+
+def losses(rule: Any = None) -> tuple[hl.Func, hl.Buffer, hl.ImageParam, hl.Param]:
+    """A pipeline of singles with a scan, a boundary, a maximum and a Param; with a function of a given rule in it."""
+    b = hl.Buffer(np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4) ** 3)
+    b.set_min([2, -1])
+    image, k = hl.ImageParam(hl.Float(32), 1, "weights"), hl.Param(hl.Float(32), "k", 0.7)
+    image.set(hl.Buffer(V))
+    near = hl.BoundaryConditions.repeat_edge(b)
+    square = hl.custom_gradient(lambda v: v * v)
+    square.backward(rule or (lambda adjoint, result, v: 2 * v * adjoint))
+    f = func("f", x, y, near[x, y] * image[hl.clamp(x, 0, 3)] + square(k) + hl.tanh(near[x - 1, y + 1]))
+    r = hl.RDom([(1, 5)])
+    f[r, y] += f[r - 1, y] * k
+    out = func("out", x, y, hl.max(f[x, y], f[x + 1, y]))
+    return out, b, image, k
+
+
+def test_check_gradients() -> None:
+    out, b, image, k = losses()
+    region = [(0, 5), (-2, 4)]
+    report = hl.check_gradients(out, [b, image, k], region)
+    assert report and len(report.entries) == 12 + 4 + 1 and str(report).startswith("17 derivatives, 0 differ"), str(report)
+    assert {e.place for e in report.entries if e.name == b.name()} == {(i, j) for i in range(2, 6) for j in range(-1, 2)}
+    assert len(hl.check_gradients(out, [b], region, elements=5).entries) == 5
+    forward, reverse = hl.check_dot_product(out, [b, image, k], region)
+    assert abs(forward - reverse) < 1e-4 * abs(forward)
+
+
+def test_a_wrong_rule_is_found() -> None:
+    out, b, image, k = losses(lambda adjoint, result, v: 3 * v * adjoint)
+    report = hl.check_gradients(out, [b, k], [(0, 5), (-2, 4)])
+    wrong = [e for e in report.entries if not e.agrees]
+    assert not report and [e.name for e in wrong] == [k.name()] and f"WRONG {k.name()}: " in str(report)
+    with pytest.raises(hl.CompileError, match="dot-product test of Func out.* fails"):
+        hl.check_dot_product(out, [b, k], [(0, 5), (-2, 4)])
+
+
+def test_what_is_single_only_is_said() -> None:
+    knee = hl.extern("float check_knee(float v)", source="static float check_knee(float v) { return v > 1 ? 1 + (v - 1) / 2 : v; }")
+    knee.gradient(lambda adjoint, result, v: adjoint * hl.select(v > 1, hl.f32(0.5), hl.f32(1)))
+    b = hl.Buffer(V)
+    report = hl.check_gradients(func("f", x, knee(b[x]) + hl.fast_exp(b[x]) + hl.erf(b[x])), [b], [(0, 4)])
+    assert report and set(report.narrow) == {"check_knee()", "fast_exp()"} and "in single precision: " in str(report)
+
+
+def extern_stage() -> Any:
+    b = hl.Buffer(V)
+    f = hl.Func("stage")
+    f.define_extern("c_stage", [b], hl.Float(32), 1)
+    return f, b
+
+
+def forward_through_stage() -> Any:
+    f, b = extern_stage()
+    return hl.propagate_tangents(f, [(b, b)])
+
+
+def defined(value: Any) -> hl.Func:
+    return func("f", x, value)
+
+
+FLOATS, INTEGERS = hl.Buffer(V, name="single_floats"), hl.Buffer(np.zeros(4, np.int32), name="whole_numbers")
+ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
+    "extern stage": (forward_through_stage, "Func stage.* extern stage, computed by the C function c_stage.*reverse mode only"),
+    "undefined": (lambda: hl.propagate_tangents(hl.Func("nothing"), []), "nothing.* has no definition"),
+    "integers": (lambda: hl.propagate_tangents(defined(x), []), "whose values are integers"),
+    "integer input": (lambda: hl.propagate_tangents(defined(FLOATS[x]), [(INTEGERS, INTEGERS)]), "whole_numbers has values of type int32"),
+    "dimensions": (lambda: hl.propagate_tangents(defined(FLOATS[x]), [(FLOATS, func("t", x, y, hl.f32(0)))]), "has 2 dimensions and type float32, but single_floats has 1"),
+    "type": (lambda: hl.propagate_tangents(defined(FLOATS[x]), [(FLOATS, func("t", x, hl.f64(0)))]), "type float64, but single_floats has 1 and float32"),
+    "no Func": (lambda: hl.propagate_tangents(defined(FLOATS[x]), [(FLOATS, 1.0)]), "must be a Func or a Buffer over its 1 dimensions"),
+    "Param": (lambda: hl.propagate_tangents(defined(FLOATS[x]), [(hl.Param(hl.Float(32), "k"), hl.f64(1))]), "must be one value of type float32"),
+    "bits": (lambda: hl.propagate_tangents(defined(hl.reinterpret(hl.Float(32), hl.reinterpret(hl.UInt(32), FLOATS[x]))), [(FLOATS, FLOATS)]), "Reinterpret.*no gradient rule"),
+    "no bounds": (lambda: hl.check_gradients(defined(FLOATS[x]), [FLOATS]), "has 1 dimensions; give bounds"),
+    "no data": (lambda: hl.check_gradients(defined(FLOATS[x]), [hl.ImageParam(hl.Float(32), 1, "empty")], [(0, 4)]), "empty has no data"),
+    "no value": (lambda: hl.check_gradients(defined(FLOATS[x]), [hl.Param(hl.Float(32), "unset")], [(0, 4)]), "unset has no value"),
+    "wrt": (lambda: hl.check_gradients(defined(FLOATS[x]), [INTEGERS], [(0, 4)]), "wrt takes float"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_error(name: str) -> None:
+    attempt, message = ERRORS[name]
+    with pytest.raises(hl.CompileError, match=message):
+        attempt()
