@@ -12,7 +12,7 @@ After:
         the pipeline, with constrained fields replaced by their constants
 
 A query is a buffer without data: the caller learns the shapes needed and nothing runs. Sizes are not limited: indices of
-buffers of 2^31 elements and more are computed in 64 bits (see `widen_indices`), so there is no "too large".
+buffers of 2^31 elements and more are computed in 64 bits (see `codegen_c/memory.py`), so there is no "too large".
 Raises CompileError where an access has no bound. Behaviour: Halide's AddImageChecks.cpp.
 """
 

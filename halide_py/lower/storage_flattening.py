@@ -6,8 +6,8 @@ After: lets for `g.min.d`, `g.extent.d` and `g.stride.d` (those that are not con
 
 Internal storage is laid out in the Func's storage order, densest first; its index is the sum of (x - min) * stride, so
 that loop bounds cancel. Buffers the caller passes use their strides and `p.offset`, which `unpack_buffers` binds once, so
-that everything but x * stride is loop invariant. Indices are int32 here; `widen_indices` makes those of large storage 64 bits
-wide at the end. Asserts that `bound_storage` is large enough. Behaviour: Halide's StorageFlattening.cpp.
+that everything but x * stride is loop invariant. Indices are int32 here; the C code computes them in 64 bits. Asserts
+that `bound_storage` is large enough. Behaviour: Halide's StorageFlattening.cpp.
 """
 
 from __future__ import annotations
