@@ -9,26 +9,21 @@ Signed integers of 32 and 64 bits may be assumed not to overflow; every other re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from .. import nodes as n
 from ..build import is_true
 from ..traverse import deep_recursion
 from . import arithmetic, calls, compare, linear, logic, vectors  # noqa: F401  (they register their handlers)
 from .prover import lower_limit
-from .simplify import Simplifier, remembering
+from .simplify import Limits, Simplifier, remembering
 from .statements import assuming, count_uses, drop_dead_lets, statement
 
-if TYPE_CHECKING:
-    from ..interval import Interval
-
-Bounds = "Mapping[str, Interval] | None"
 N = TypeVar("N", bound=n.Node)
 _PROOF_BUDGET = 300
 
 
-def simplify(node: N, bounds: Mapping[str, Interval] | None = None) -> N:
+def simplify(node: N, bounds: Limits = None) -> N:
     """`node`, an Expr or Stmt, in simpler form with the same meaning. `bounds` gives the ranges of free variables, inclusive."""
     s = Simplifier(bounds)
     if node.mask & (n.Let.bit | n.LetStmt.bit):
@@ -47,7 +42,7 @@ def simplify_given(e: n.Expr, condition: n.Expr) -> n.Expr:
         return drop_dead_lets(s.expr(e))  # type: ignore[no-any-return]
 
 
-def prove(condition: n.Expr, bounds: Mapping[str, Interval] | None = None) -> bool:
+def prove(condition: n.Expr, bounds: Limits = None) -> bool:
     """Whether `condition` (a scalar bool) is certain to hold for all values of its variables, within `bounds` where given. False: not proved."""
     s = Simplifier(bounds)
     with deep_recursion():
@@ -76,7 +71,7 @@ def _prove(s: Simplifier, c: n.Expr) -> bool:
     return low is not None and low >= 0
 
 
-def constant_bound(e: n.Expr, upper: bool, bounds: Mapping[str, Interval] | None = None) -> int | None:
+def constant_bound(e: n.Expr, upper: bool, bounds: Limits = None) -> int | None:
     """A number that the integer `e` never exceeds (or never falls below, for upper=False), as tight as is found; None if there is none."""
     s = Simplifier(bounds)
     with deep_recursion():

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import nodes as n
 from ..build import as_int
@@ -19,11 +19,9 @@ from . import linear
 from .prover import lower_limit
 from .ranges import UNKNOWN, Range, intersect, range_of
 
-if TYPE_CHECKING:
-    from ..interval import Interval
-
 Handler = Callable[["Simplifier", Any], n.Expr]
 HANDLERS: dict[type[n.Node], Handler] = {}
+Limits = Mapping[str, tuple[n.Expr | None, n.Expr | None]] | None  # of variables, inclusive: an Interval each
 _ALL = -1
 
 
@@ -64,7 +62,7 @@ def handles(*kinds: type[n.Node]) -> Callable[[Handler], Handler]:
 class Simplifier:
     """What is known while one Expr or Stmt is simplified. `bounds` gives limits of free variables."""
 
-    def __init__(self, bounds: Mapping[str, Interval] | None = None) -> None:
+    def __init__(self, bounds: Limits = None) -> None:
         self.base = _shared.get() or Memo(_ALL, set())
         self.top = self.base  # the innermost layer
         self.own = Memo(0, self.base.big)
@@ -80,8 +78,8 @@ class Simplifier:
         self.uses: dict[str, int] = {}  # of let names, in the tree being simplified
         self.kept: dict[str, n.Expr] = {}  # simplified values of the lets that stay
         self.named: dict[n.Expr, n.Expr] = {}  # those that are pure -> the variable, where it is in scope
-        for name, interval in (bounds or {}).items():
-            self.limit(name, interval.min, interval.max)
+        for name, (low, high) in (bounds or {}).items():
+            self.limit(name, low, high)
 
     # ---- memo
 
