@@ -14,7 +14,7 @@ from halide_py.ir import nodes as n
 from halide_py.ir.interval import Interval
 from halide_py.ir.intrinsics import intrinsic
 from halide_py.ir.printer import to_text
-from halide_py.ir.simplify import constant_bound, prove, simplify
+from halide_py.ir.simplify import constant_bound, prove, remembering, simplify
 from halide_py.ir.types import BOOL, INT32, Float, Int, UInt
 
 K = b.i32
@@ -231,6 +231,20 @@ def test_facts_do_not_leak_through_lets() -> None:
     s = n.LetStmt("t", value, b.block([n.IfThenElse(n.And(n.LT(K(0), A(M(Y, Z), Y)), C), use), use]))
     out = to_text(simplify(s))
     assert "out[1] = t" in out and "out[select(0 < t, 1, 2)] = t" in out
+
+
+def test_what_is_remembered_holds_without_facts(effort: Effort) -> None:
+    """Facts of one simplification are not those of the next, in either order, whether they limit the name itself or what defines it."""
+    small, few = {"x": Interval(K(0), K(3))}, n.LT(X, K(5))
+    clamped = n.LetStmt("y", n.Min(n.Max(X, K(0)), K(3)), n.Evaluate(n.Call(INT32, "f", (n.LT(Y, K(5)), few), n.CallType.Extern)))
+    with remembering():
+        for _ in range(2):
+            assert simplify(few) is few and simplify(n.LT(Y, K(5))) is not b.TRUE
+            assert simplify(few, small) is b.TRUE and simplify(M(X, K(0)), small) is K(0)
+            assert to_text(simplify(clamped)) == "f((uint1)1, x < 5)\n"
+        sums = [A(A(M(X, K(k)), Y), n.Min(Z, M(W, K(k)))) for k in range(40)]
+        first, again = (effort(lambda: [simplify(e) for e in sums]) for _ in range(2))
+        assert again < first / 2
 
 
 def test_lets() -> None:

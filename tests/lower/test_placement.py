@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -64,3 +65,19 @@ def test_loops_are_printed_under_the_names_of_what_they_were_made_of() -> None:
     assert loop_nest_text([f.function]).splitlines() == [
         "produce nested:", "  for x.xo.xo:", "    for x.xo.t.z.t in [0, 1]:", "      for x.xi.xi in [0, 1]:", "        vectorized x.xi.v0 in [0, 3]:", "          nested(...) = ...",
         "  for x:", f"    for {name} in [2, 6]:", f"      for {name}.ro in [0, 3]:", f"        for {name}.ri in [0, 1]:", "          nested(...) = ..."]
+
+
+def test_lowering_grows_with_the_number_of_stages(effort: Callable[[Callable[[], object]], int], tmp_path: Path) -> None:
+    def lowering(stages: int) -> int:
+        chain = [hl.Func() for _ in range(stages)]
+        chain[0][x, y] = x + y
+        for f, g in zip(chain, chain[1:]):
+            g[x, y] = f[x - 1, y] + f[x + 1, y] + f[x, y - 1] + f[x, y + 1]
+        *producers, last = chain
+        last.split(y, yo, yi, 8).vectorize(x, 4)
+        for f in producers:
+            f.compute_at(last, yo).vectorize(x, 4)
+        return effort(lambda: last.compile_to_lowered_stmt(str(tmp_path / "f.txt"), []))
+
+    lowering(2)  # what is loaded and compiled once
+    assert lowering(24) < 4 * lowering(6)
