@@ -9,12 +9,12 @@ ShiftInwards computes elements again unless the extent is a multiple of the fact
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.function import Function, Split, SplitKind, TailStrategy
+from ..ir.function import Function, Split, SplitKind, StageSchedule, TailStrategy
 from ..ir.module import ArgumentKind, LoweredArgument
 from ..ir.traverse import nodes_of
 from ..ir.types import BOOL
@@ -57,20 +57,30 @@ def _harmless(reads: _Reads, image: str, output: Function) -> bool:
 
 
 def _computed_once(f: Function, output: LoweredArgument) -> n.Expr | None:
-    """The condition under which no element is computed twice; None if that is not known."""
-    assert f.pure is not None
-    splits, whole = f.pure.schedule.splits, set(f.args)  # variables not split yet: an outer part may have the name of the whole
+    """The condition under which no element is computed twice, whatever specialization runs; None if that is not known."""
+    if f.pure is None:
+        return None
     conditions: list[n.Expr] = []
-    for s, tail in zip(splits, resolve_tails(splits, True)):
-        is_whole = s.old in whole
-        whole -= {s.old, s.outer, s.inner}
-        if s.kind is not SplitKind.Split or tail in (TailStrategy.GuardWithIf, TailStrategy.Predicate, TailStrategy.RoundUp):
-            continue
-        condition = _divides(s, f, output) if is_whole else None
-        if condition is None:
-            return None
-        conditions.append(condition)
+    for schedule in _variants(f.pure.schedule):
+        whole = set(f.args)  # variables not split yet: an outer part may have the name of the whole
+        for s, tail in zip(schedule.splits, resolve_tails(schedule.splits, True)):
+            is_whole = s.old in whole
+            whole -= {s.old, s.outer, s.inner}
+            if s.kind is not SplitKind.Split or tail in (TailStrategy.GuardWithIf, TailStrategy.Predicate, TailStrategy.RoundUp):
+                continue
+            condition = _divides(s, f, output) if is_whole else None
+            if condition is None:
+                return None
+            conditions.append(condition)
     return b.all_of(conditions)
+
+
+def _variants(schedule: StageSchedule) -> Iterator[StageSchedule]:
+    """A schedule and those of its specializations."""
+    yield schedule
+    for one in schedule.specializations:
+        if one.schedule is not None:
+            yield from _variants(one.schedule)
 
 
 def _divides(s: Split, f: Function, output: LoweredArgument) -> n.Expr | None:

@@ -86,6 +86,7 @@ def paired(p: Any) -> hl.Func:
 REFUSED: dict[str, Callable[[Any], hl.Func]] = {
     "neighbours": blurred, "an update": updated, "a producer inside": produced,
     "some computed twice": lambda p: doubled(p, lambda f: f.vectorize(x, 5)),
+    "some in a specialization": lambda p: doubled(p, lambda f: f.specialize(p.width() > 4).vectorize(x, 5)),
     "splits of splits": lambda p: doubled(p, lambda f: f.split(x, x, xi, 4).split(xi, xi, hl.Var("xii"), 2)),
 }
 

@@ -1,7 +1,7 @@
 """`make fuzz`: random expressions and random scheduled pipelines until FUZZ_MINUTES (10) are over, from FUZZ_SEED (the time).
 
-Stops at the first wrong result with the seed and a minimal script. Set HL_CC to a compiler with sanitizers, as in
-`HL_CC="gcc -fsanitize=undefined"`, to have them watch.
+Stops at the first wrong result with the seed and a minimal script. To have the undefined behaviour sanitizer watch:
+`LD_PRELOAD=$(gcc -print-file-name=libubsan.so) HL_CC="gcc -fsanitize=undefined -fno-sanitize-recover=all" make fuzz`.
 """
 
 from __future__ import annotations
