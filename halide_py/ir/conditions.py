@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from . import nodes as n
 from .bounds import Bounds
-from .build import const
+from .build import as_int, const
 from .interval_type import Interval
 from .simplify import linear
 from .simplify.logic import negation
@@ -28,8 +28,17 @@ def conjuncts(e: n.Expr, holds: bool) -> list[n.Expr]:
         elif type(c) is n.Broadcast:
             stack.append((c.value, h))
         elif c.type.is_scalar():
-            out.append(c if h else negation(c) or n.Not(c))
+            out += _without_abs(c if h else negation(c) or n.Not(c))
     return out
+
+
+def _without_abs(c: n.Expr) -> list[n.Expr]:
+    """abs(e) <= k as -k <= e and e <= k."""
+    if type(c) in (n.LT, n.LE) and type(c.a) is n.Call and c.a.name == "abs" and c.a.args[0].type.overflow_is_undefined():  # type: ignore[attr-defined]
+        e, k = c.a.args[0], as_int(c.b)  # type: ignore[attr-defined]
+        if k is not None and k <= e.type.max_value():
+            return [type(c)(const(e.type, -k), e), type(c)(e, const(e.type, k))]  # type: ignore[call-arg]
+    return [c]
 
 
 def limit(b: Bounds, c: n.Expr) -> None:

@@ -45,7 +45,8 @@ def _compares_variables(condition: n.Expr) -> bool:
         return _compares_variables(condition.args[0])
     if not isinstance(condition, (n.LT, n.LE, n.GT, n.GE, n.EQ)):
         return False
-    return condition.a.type.is_int() and not any(c.call_type in (n.CallType.Halide, n.CallType.Image) for c in nodes_of(condition, n.Call))
+    compared = condition.a.args[0] if isinstance(condition.a, n.Call) and condition.a.name == "abs" else condition.a
+    return compared.type.is_int() and not any(c.call_type in (n.CallType.Halide, n.CallType.Image) for c in nodes_of(condition, n.Call))
 
 
 def guard_selects(e: n.Expr) -> n.Expr:

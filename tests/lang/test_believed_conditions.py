@@ -1,0 +1,100 @@
+"""Conditions limit what is read: each program gets an input just as large as its predicates and selects say it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+import halide_py as hl
+from halide_py.reference import algorithm
+
+x = hl.Var("x")
+
+
+def buffer(*shape: int) -> hl.Buffer:
+    return hl.Buffer(np.arange(1, 1 + int(np.prod(shape)), dtype=np.int32).reshape(shape))
+
+
+def choosing(*arguments: object) -> hl.Func:
+    f = hl.Func("choosing")
+    f[x] = hl.select(*arguments)
+    return f
+
+
+def summing(r: hl.RDom, predicates: Sequence[hl.Expr], value: Callable[[], object]) -> hl.Func:
+    for p in predicates:
+        r.where(p)
+    f = hl.Func("summing")
+    f[x] = 0
+    f[x] += value()
+    return f
+
+
+def domain(*pairs: tuple[int, int]) -> hl.RDom:
+    return hl.RDom(list(pairs))
+
+
+def through_a_func() -> hl.Func:
+    a, g = buffer(9), hl.Func("g")
+    g[x] = a[x] * 2
+    g.compute_root()
+    return choosing((x > 0) & (x < 10), g[x - 1], 0)
+
+
+def where_with_vars() -> hl.Func:
+    r, a = domain((0, 8)), buffer(8)
+    return summing(r, [r.x + x < 8], lambda: a[r.x + x])
+
+
+def where_of_two() -> hl.Func:
+    r, a = domain((0, 8), (0, 8)), buffer(6, 7)
+    return summing(r, [r.x > r.y, r.y >= 2], lambda: a[r.x - r.y - 1, r.y - 2])
+
+
+def where_of_a_parameter() -> hl.Func:
+    r, a, p = domain((0, 20)), buffer(6), hl.Param(hl.Int(32), "p", 6)
+    return summing(r, [r.x < p], lambda: a[r.x])
+
+
+def where(low: int, extent: int, size: int, condition: Callable[[hl.RVar], hl.Expr], index: Callable[[hl.RVar], hl.Expr]) -> Callable[[], hl.Func]:
+    def make() -> hl.Func:
+        r, a = domain((low, extent)), buffer(size)
+        return summing(r, [condition(r.x)], lambda: a[index(r.x)])
+
+    return make
+
+
+CASES: dict[str, Callable[[], hl.Func]] = {
+    "and": lambda: choosing((x >= 2) & (x <= 11), buffer(10)[x - 2], 7),
+    "or, otherwise": lambda: choosing((x < 2) | (x > 11), 7, buffer(10)[x - 2]),
+    "nested": lambda: choosing(x < 3, 0, hl.select(x < 13, buffer(10)[x - 3], -1)),
+    "equal": lambda: choosing(x == 5, buffer(1)[x - 5], 7),
+    "a multiple": lambda: choosing(2 * x < 19, buffer(10)[x], 7),
+    "near": lambda: choosing(hl.abs(x - 7) <= 2, buffer(5)[x - 5], 0),
+    "not far": lambda: choosing(hl.abs(7 - x) > 2, 0, buffer(5)[x - 5]),
+    "through a Func": through_a_func,
+    "where a quotient": where(0, 20, 5, lambda r: r // 2 < 5, lambda r: r // 2),
+    "where near": where(-20, 40, 5, lambda r: hl.abs(r) < 3, lambda r: r + 2),
+    "where, with a Var": where_with_vars, "where of two RVars": where_of_two, "where, with a Param": where_of_a_parameter,
+}
+
+
+@pytest.mark.parametrize("width", [1, 8])
+@pytest.mark.parametrize("name", CASES)
+def test_no_more_is_read(name: str, width: int) -> None:
+    f = CASES[name]()
+    if width > 1:
+        f.vectorize(x, width)
+    size = 8 if name.startswith("where") else 16
+    (want,) = algorithm.realize([f.function], (size,))
+    np.testing.assert_array_equal(np.asarray(f.realize([size])), want)
+
+
+@pytest.mark.parametrize("name", ["and", "near", "where near"])
+def test_an_element_less_is_too_little(name: str) -> None:
+    smaller = {"and": lambda: choosing((x >= 2) & (x <= 11), buffer(9)[x - 2], 7), "near": lambda: choosing(hl.abs(x - 7) <= 2, buffer(4)[x - 5], 0),
+               "where near": where(-20, 40, 4, lambda r: hl.abs(r) < 3, lambda r: r + 2)}
+    with pytest.raises(hl.HalideError, match="beyond the max"):
+        smaller[name]().realize([16])
