@@ -282,6 +282,11 @@
 /* ---- square roots, what the machine has no instruction for is done lane by lane */
 
 #if defined(__clang__)
+#if __has_builtin(__builtin_elementwise_sqrt)
+#define HL_ELEMENTWISE_SQRT /* since clang 17 */
+#endif
+#endif
+#if defined(HL_ELEMENTWISE_SQRT)
 #define HL_MATH_SQRT(NAME, F, I, U, T) HL_MATH_FUNCTION F NAME(F x) { return __builtin_elementwise_sqrt(x); }
 #else
 #define HL_MATH_SQRT(NAME, F, I, U, T)                                                                     \
@@ -318,7 +323,8 @@ static inline __attribute__((always_inline)) int hl_any(const void *mask, unsign
     return all != 0;
 }
 
-/* Square roots of a whole vector in place where the machine has an instruction for its size, which the result tells. */
+/* Square roots of a whole vector in place where the machine has an instruction for its size, which the result tells. clang has other names
+ * for the instructions, and makes them of a loop by itself. */
 #define HL_SQRT_IN_PLACE(element, bytes, instruction) \
     if (size == bytes) { \
         typedef element hl_vector __attribute__((vector_size(bytes))); \
@@ -329,25 +335,25 @@ static inline __attribute__((always_inline)) int hl_any(const void *mask, unsign
         return 1; \
     }
 static inline __attribute__((always_inline, unused)) int hl_sqrt_32(void *vector, unsigned long size) {
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && !defined(__clang__)
     HL_SQRT_IN_PLACE(float, 64, __builtin_ia32_sqrtps512_mask(x, x, (unsigned short)-1, 4))
 #endif
-#if defined(__AVX__)
+#if defined(__AVX__) && !defined(__clang__)
     HL_SQRT_IN_PLACE(float, 32, __builtin_ia32_sqrtps256(x))
 #endif
-#if defined(__SSE2__)
+#if defined(__SSE2__) && !defined(__clang__)
     HL_SQRT_IN_PLACE(float, 16, __builtin_ia32_sqrtps(x))
 #endif
     return (void)vector, (void)size, 0;
 }
 static inline __attribute__((always_inline, unused)) int hl_sqrt_64(void *vector, unsigned long size) {
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && !defined(__clang__)
     HL_SQRT_IN_PLACE(double, 64, __builtin_ia32_sqrtpd512_mask(x, x, (unsigned char)-1, 4))
 #endif
-#if defined(__AVX__)
+#if defined(__AVX__) && !defined(__clang__)
     HL_SQRT_IN_PLACE(double, 32, __builtin_ia32_sqrtpd256(x))
 #endif
-#if defined(__SSE2__)
+#if defined(__SSE2__) && !defined(__clang__)
     HL_SQRT_IN_PLACE(double, 16, __builtin_ia32_sqrtpd(x))
 #endif
     return (void)vector, (void)size, 0;

@@ -10,7 +10,7 @@ from .ctypes_of import is_half, memory_type, short_type, value_bits, value_type
 from .emitter import Emitter
 
 _ROUND_MODE = {"round": 8, "floor": 9, "ceil": 10, "trunc": 11}  # 8: no exceptions
-_ELEMENTWISE = {"round": "roundeven", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "sqrt": "sqrt"}
+_ELEMENTWISE = {"round": "roundeven", "floor": "floor", "ceil": "ceil", "trunc": "trunc"}
 _REGISTERS = {("f32", 4): "ps", ("f32", 8): "ps256", ("f64", 2): "pd", ("f64", 4): "pd256"}
 _SPELLING = {"fast_pow": "pow", "fast_sin": "sin", "fast_cos": "cos"}  # quick as they are
 # Functions with a vector form of our own in hl_math.h, which scalars use too: a schedule never changes a result.
@@ -112,8 +112,8 @@ def _register_form(em: Emitter, e: n.Call, name: str, start: int, count: int) ->
     kind = short_type(e.type)
     ctype = em.vector_type(kind, count)
     args = _vector_args(em, e, start, count)
-    if em.machine.compiler == "clang":
-        return f"__builtin_elementwise_{_ELEMENTWISE[name]}({args[0]})"
+    if em.machine.compiler == "clang":  # before clang 17 there is no elementwise square root; it joins the lanes itself
+        return None if name == "sqrt" else f"__builtin_elementwise_{_ELEMENTWISE[name]}({args[0]})"
     register = _REGISTERS.get((kind, count))
     if register is not None and em.machine.has("avx" if register.endswith("256") else "sse4_1"):
         return f"__builtin_ia32_sqrt{register}({args[0]})" if name == "sqrt" else f"__builtin_ia32_round{register}({args[0]}, {_ROUND_MODE[name]})"

@@ -40,6 +40,8 @@ def compile_shared(text: str, output: str, t: Toolchain, folder: str, extra: Seq
         _step([*t.linker, "-o", output, compiled], source)
         return
     checks = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-g"] if sanitizers else []
+    if checks and t.kind != "gcc":  # its runtime library is not for shared objects
+        raise CompileError(f"HL_SANITIZE={sanitizers} needs gcc, but the C compiler is {t.kind}; set HL_CC=gcc, or unset HL_SANITIZE")
     alone = [] if extra or sanitizers else ["-nostdlib"]  # as above, the process has what is missing
     _step([*t.command, *FLAGS, *t.arch, *checks, "-I", INCLUDE_DIR, "-shared", *_UNDEFINED_ALLOWED, "-o", output, "-x", "c++", source, "-x", "none",
            *alone, *extra], source)
