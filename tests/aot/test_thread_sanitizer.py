@@ -30,13 +30,13 @@ static halide_buffer_t *buffer(int i, void *data, int size, struct halide_type_t
     return buffers + i;
 }
 int main(void) {
-    static uint8_t image[4000];
+    static uint8_t image[60000];
     int32_t counts[256];
     float largest[4];
     uint32_t re[3], im[3];
     const struct halide_type_t u8 = {halide_type_uint, 8, 1}, i32 = {halide_type_int, 32, 1}, u32 = {halide_type_uint, 32, 1}, f32 = {halide_type_float, 32, 1};
-    for (int i = 0; i < 4000; i++) image[i] = (uint8_t)(i * 7919 % 251);
-    halide_buffer_t *in = buffer(0, image, 4000, u8);
+    for (int i = 0; i < 60000; i++) image[i] = (uint8_t)(i * 7919 % 251);
+    halide_buffer_t *in = buffer(0, image, 60000, u8);
     if (count(in, buffer(1, counts, 256, i32)) || largest_(in, buffer(2, largest, 4, f32)) ||
         product(in, buffer(3, re, 3, u32), buffer(4, im, 3, u32))) return 1;
     int total = 0;
@@ -65,9 +65,9 @@ def product(h: hl.Func, e: Any, r: hl.RDom) -> None:
 
 
 def write(folder: Path, name: str, define: Callable[[hl.Func, Any, hl.RDom], None], function: str) -> None:
-    im, r, h = hl.ImageParam(hl.UInt(8), 1, f"{name}_image"), hl.RDom([(0, 4000)]), hl.Func(name)
+    im, r, h = hl.ImageParam(hl.UInt(8), 1, f"{name}_image"), hl.RDom([(0, 60000)]), hl.Func(name)
     define(h, im[r], r)
-    h.update().atomic().parallel(r, 16)
+    h.update().atomic().parallel(r, 8)
     h.compile_to_c(str(folder / f"{name}.cpp"), [im], function)
     h.compile_to_header(str(folder / f"{name}.h"), [im], function)
 
@@ -85,5 +85,5 @@ def test_atomic_updates(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     env = {**os.environ, "HL_NUM_THREADS": "4", "TSAN_OPTIONS": "halt_on_error=1"}
     ran = subprocess.run([str(tmp_path / "updates")], env=env, capture_output=True, text=True, timeout=120)
-    last = max(i for i in range(4000) if i * 7919 % 251 % 4 == 3)
-    assert (ran.returncode, ran.stdout) == (0, f"4000 {last} 1\n"), ran.stderr
+    last = max(i for i in range(60000) if i * 7919 % 251 % 4 == 3)
+    assert (ran.returncode, ran.stdout) == (0, f"60000 {last} 1\n"), ran.stderr
