@@ -11,12 +11,12 @@ from ..ir.function import OUTERMOST, Function, SplitKind, StageSchedule
 from ..ir.intrinsics import ExternFunction
 from ..ir.simplify import simplify
 from ..ir.target import get_jit_target_from_environment
-from ..ir.traverse import substitute
+from .bounds_inference import bounds_inference, function_values
 from .default_loops import with_default_loops
 from .environment import environment
 from .inline import inline_functions
-from .loop_nest import StageNest
 from .schedule_functions import Nests, schedule_functions
+from .uniquify import uniquify
 
 
 class _Printer:
@@ -62,12 +62,13 @@ class _Printer:
             self.line(depth, f"{plain(s.name)}(...) = ...")
 
     def loop(self, s: n.For, depth: int) -> None:
-        nest, level = self.nests.by_loop[s.name]
-        name = s.name[len(nest.loop_prefix):]
-        extent, low = (b.as_int(simplify(substitute(_promised(nest), e))) for e in (s.extent, s.min))
-        if name == OUTERMOST or extent == 1:
+        known = self.nests.by_loop
+        nest, _ = known[s.name] if s.name in known else known[s.name.rpartition("$")[0]]  # `uniquify` numbers loops of copies
+        name = s.name[len(nest.loop_prefix):].partition("$")[0] if s.name not in known else s.name[len(nest.loop_prefix):]
+        if name == OUTERMOST:
             self.stmt(s.body, depth)
             return
+        extent, low = b.as_int(s.extent), b.as_int(s.min)
         size = f" in [{low}, {low + extent - 1}]" if extent is not None and low is not None else ""
         self.line(depth, f"{s.kind.value} {_paths(nest.definition.schedule).get(name, plain(name))}{size}:")
         self.stmt(s.body, depth + 1)
@@ -76,18 +77,6 @@ class _Printer:
 def plain(name: str) -> str:
     """A name without the number that makes it unique, or the dimension of a reduction domain."""
     return name.partition("$")[0]
-
-
-def _promised(nest: StageNest) -> dict[str, n.Expr]:
-    """The bounds of variables that are known without knowing what is asked for."""
-    known = {bound.var: (bound.min, bound.extent) for bound in nest.function.schedule.bounds if bound.extent is not None}
-    known |= {v.name: (v.min, v.extent) for v in nest.definition.schedule.rvars}
-    out: dict[str, n.Expr] = {}
-    for v, (low, extent) in known.items():
-        if low is not None:
-            out[f"{nest.loop_prefix}{v}.loop_min"] = low
-        out[f"{nest.loop_prefix}{v}.loop_extent"] = extent
-    return out
 
 
 def _paths(schedule: StageSchedule) -> dict[str, str]:
@@ -108,7 +97,9 @@ _OWN = re.compile(r"\.\d+$")  # what `splits` appends to the name of a loop whos
 def loop_nest_text(outputs: Sequence[Function]) -> str:
     """The scheduled loop nest of a pipeline. Raises CompileError for a schedule that is not legal."""
     names = {f.name for f in outputs}
-    s, nests = schedule_functions(inline_functions(with_default_loops(environment(outputs), names, get_jit_target_from_environment()), names), names)
+    env = inline_functions(with_default_loops(environment(outputs), names, get_jit_target_from_environment()), names)
+    s, nests = schedule_functions(env, names)
+    s = bounds_inference(s, nests, {name: env[name] for name in names}, function_values(env))
     printer = _Printer(nests)
-    printer.stmt(s, 0)
+    printer.stmt(simplify(uniquify(s)), 0)  # loops of one iteration are none
     return "\n".join(printer.lines) + "\n"

@@ -81,3 +81,18 @@ def test_lowering_grows_with_the_number_of_stages(effort: Callable[[Callable[[],
 
     lowering(2)  # what is loaded and compiled once
     assert lowering(24) < 4 * lowering(6)
+
+
+def test_printed_loops_are_those_that_run_more_than_once() -> None:
+    """The regions are worked out: what is computed for one value has no loop, what has a constant number of iterations says so."""
+    f, g, h = hl.Func("first"), hl.Func("second"), hl.Func("third")
+    f[x, y] = x + y
+    g[x, y] = f[x, y] + f[x, y + 1]
+    h[x, y] = g[x, y] + g[x + 1, y]
+    h.bound(x, 0, 16).split(x, yo, yi, 8)
+    g.compute_at(h, yo)
+    f.compute_at(g, x)
+    assert loop_nest_text([h.function]).splitlines() == [
+        "produce third:", "  for y:", "    for x.yo in [0, 1]:", "      produce second:", "        for x:", "          produce first:", "            for y:",
+        "              first(...) = ...", "          consume first:", "            second(...) = ...", "      consume second:", "        for x.yi in [0, 7]:",
+        "          third(...) = ..."]
