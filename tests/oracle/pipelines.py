@@ -459,7 +459,7 @@ class Scheduler:
         elif kind == 8 and loop.reduction:
             self.line(f"{s.name}.atomic().{self.w.pick([f'vectorize({loop.var}, {factor})', f'parallel({loop.var}, {factor})', f'parallel({loop.var})'])}")
             loop.busy = True
-        elif kind == 9 and loop.reduction and s.name.startswith("f"):
+        elif kind == 9 and loop.reduction and s.name.startswith("f") and not any(f"{s.name}.specialize" in line for line in self.script.schedule):
             self.line(f"{s.name}.rfactor({loop.var}, hl.Var('{self.w.fresh('u')}')).compute_root()")
             for o in s.loops:
                 o.busy = True
