@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from ..codegen_c import generate
 from ..codegen_c.ctypes_of import c_identifier
 from ..codegen_c.metadata import metadata
-from ..errors import CompileError
+from ..errors import CompileError, warn
 from ..ir import nodes as n
 from ..ir.function import Function
 from ..ir.intrinsics import ExternFunction
@@ -24,9 +24,10 @@ from ..ir.types import Handle
 from ..lower.environment import environment
 from ..lower.print_loop_nest import loop_nest_text
 from .build import lower_to_module
+from .cross import is_foreign, toolchain_for_files
 from .embedded import ConstantBuffer, call_with_constants
 from .graph import Requirement, function_expressions
-from .toolchain import Toolchain, toolchain
+from .toolchain import Toolchain
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -60,6 +61,15 @@ class Unit:
     entries: tuple[Entry, ...]
     target: Target
     tools: Toolchain
+
+    def has_runtime(self, what: str) -> bool:
+        """Whether a file contains the C runtime, which we have for this machine only. Warns when it should."""
+        if self.target.has_feature(TargetFeature.NoRuntime):
+            return False
+        if is_foreign(self.target):
+            warn(f"The {what} of {self.name} for {self.target} is without the C runtime: link it with halide_py's runtime/*.c compiled for that machine.")
+            return False
+        return True
 
     @property
     def module(self) -> LoweredModule:
@@ -125,7 +135,7 @@ def lower_unit(outputs: Sequence[Function], args: Sequence[LoweredArgument], con
     f = f._replace(display_name=fn_name, namespaces=namespaces, linkage=LinkageType.Internal if constants else linkage)
     hidden = {c.argument.name for c in constants}
     public = f._replace(name=name, args=tuple(a for a in f.args if a.name not in hidden), linkage=linkage)
-    return Unit(name, (Entry(public, f, tuple(constants), tuple(outputs)),), target, toolchain(target))
+    return Unit(name, (Entry(public, f, tuple(constants), tuple(outputs)),), target, toolchain_for_files(target))
 
 
 def link_units(name: str, units: Sequence[Unit]) -> Unit:

@@ -52,7 +52,7 @@ def compile_object(text: str, output: str, t: Toolchain, folder: str, flags: Seq
     source = os.path.join(folder, "pipeline.cpp")
     with open(source, "w", encoding="utf-8") as file:
         file.write(text)
-    _step([*t.command, *FLAGS, *t.arch, "-I", INCLUDE_DIR, "-x", "c++", source, *flags, "-o", output], source)
+    _step([*t.command, *t.flags, *t.arch, "-I", INCLUDE_DIR, "-x", "c++", source, *flags, "-o", output], source)
 
 
 def link_shared(objects: Sequence[str], output: str, t: Toolchain) -> None:

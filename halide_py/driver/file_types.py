@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import enum
 
+from ..ir.target import Target
+from ..ir.target_words import TargetOS
+
 
 class OutputFileType(enum.IntEnum):
     """What `compile_to` can write. Values are Halide's; those that need LLVM or a device are refused."""
@@ -40,6 +43,12 @@ EXTENSIONS = {kind: "." + (suffix or kind.name) for kind, suffix in (
     (OutputFileType.stmt, ""), (OutputFileType.conceptual_stmt, "conceptual.stmt"), (OutputFileType.stmt_html, "stmt.html"),
     (OutputFileType.conceptual_stmt_html, "conceptual.stmt.html"), (OutputFileType.device_code, ""),
 )}
+
+
+def extension(kind: OutputFileType, target: Target) -> str:
+    """What the name of a file of a kind ends in, for a target."""
+    on_windows = {OutputFileType.object: ".obj", OutputFileType.static_library: ".lib"} if target.os is TargetOS.Windows else {}
+    return on_windows.get(kind, EXTENSIONS[kind])
 
 
 class StmtOutputFormat(enum.IntEnum):

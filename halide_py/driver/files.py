@@ -31,6 +31,7 @@ from .aot import Unit
 from .build import link_inputs
 from .c_compiler import compile_object, link_shared
 from .cache import write_atomically
+from .cross import is_foreign
 from .file_types import OutputFileType
 from .toolchain import Toolchain, clang_toolchain
 
@@ -97,7 +98,7 @@ def object_file(unit: Unit) -> bytes:
     with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
         made, joined = os.path.join(folder, "made.o"), os.path.join(folder, "joined.o")
         compile_object(unit.c_text(), made, unit.tools, folder)
-        if unit.target.has_feature(TargetFeature.NoRuntime):
+        if not unit.has_runtime("object file"):
             return read_bytes(made)
         join_objects([made, *_WHOLE_RUNTIME], joined)
         return read_bytes(joined)
@@ -108,14 +109,16 @@ def static_library(unit: Unit) -> bytes:
     with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
         compiled, library = os.path.join(folder, f"{unit.name}.o"), os.path.join(folder, "library.a")
         compile_object(unit.c_text(), compiled, unit.tools, folder)
-        if not unit.target.has_feature(TargetFeature.NoRuntime):
+        if unit.has_runtime("static library"):
             shutil.copyfile(STATIC_RUNTIME, library)
         archive(library, [compiled], unit.tools)
         return read_bytes(library)
 
 
 def shared_library(unit: Unit) -> bytes:
-    """A shared library with the runtime inside, and a list of its functions for `load_library`."""
+    """A shared library with the runtime inside, and a list of its functions for `load_library`. Raises CompileError for other machines."""
+    if is_foreign(unit.target):
+        raise CompileError(f"A shared library for {unit.target} needs that system's linker and C library: write an object or static_library, and link it there")
     with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
         compiled, library = os.path.join(folder, f"{unit.name}.o"), os.path.join(folder, "library.so")
         compile_object(unit.c_text() + unit.listing(), compiled, unit.tools, folder)
@@ -202,9 +205,10 @@ def archive(library: str, objects: Sequence[str], tools: Toolchain) -> None:
     if tools.command[-2:-1] == ("ziglang",):
         command = [*tools.command[:-1], "ar"]
     else:
-        found = next((p for p in map(shutil.which, (os.environ.get("AR", ""), "ar", "gcc-ar", "llvm-ar")) if p), None)
+        usual = ("llvm-ar",) if any(a.startswith("--target=") for a in tools.arch) else ("ar", "gcc-ar", "llvm-ar")  # others do not know foreign objects
+        found = next((p for p in map(shutil.which, (os.environ.get("AR", ""), *usual)) if p), None)
         if found is None:
-            raise CompileError("No ar found to make a static library; install binutils (Debian: apt-get install binutils) or set AR")
+            raise CompileError(f"No {usual[0]} found to make a static library; install it (Debian: apt-get install binutils, or llvm) or set AR")
         command = [found]
     done = subprocess.run([*command, "rcs", library, *objects], capture_output=True, text=True, check=False)
     if done.returncode != 0:

@@ -16,6 +16,7 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -58,6 +59,11 @@ class Toolchain:
     assembler: tuple[str, ...] = ()
     linker: tuple[str, ...] = ()
 
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """How code is compiled."""
+        return tuple(f for f in FLAGS if f != "-fPIC") if any("-windows" in a for a in self.arch) else FLAGS
+
     def identity(self) -> str:
         """What the compiled code depends on."""
         return f"{self.kind} {self.version} {' '.join(self.arch)} {self.processor} {' '.join(FLAGS + GCC_LEAVES_OUT)} {os.environ.get('HL_SANITIZE', '')}"
@@ -98,10 +104,13 @@ def _arch_flags(target: Target) -> tuple[str, ...]:
     wanted, own = ISA_FEATURES & set(target.features()), ISA_FEATURES & set(host.features())
     if wanted == own:
         return ("-march=native",)
-    if target.arch is not TargetArch.X86:
-        return ()
-    missing = sorted({option for f in wanted for option in _OPTIONS.get(f, ())})
-    return ("-march=x86-64", *(f"-m{option}" for option in missing)) if target.bits == 64 else tuple(f"-m{option}" for option in missing)
+    return x86_flags(target, wanted) if target.arch is TargetArch.X86 else ()
+
+
+def x86_flags(target: Target, wanted: Iterable[TargetFeature]) -> tuple[str, ...]:
+    """The flags for x86 features on top of the oldest processor of that width, with SSE2 at least: x87 arithmetic would round otherwise."""
+    options = sorted({option for f in wanted for option in _OPTIONS.get(f, ())})
+    return (*(["-march=x86-64"] if target.bits == 64 else ["-msse2", "-mfpmath=sse"]), *(f"-m{option}" for option in options))
 
 
 @functools.cache
@@ -128,14 +137,24 @@ def toolchain(target: Target) -> Toolchain:
     return _toolchain(tuple(find_compiler()), _arch_flags(target))
 
 
-def clang_toolchain(target: Target) -> Toolchain:
-    """A compiler that knows LLVM's own formats: the one in use if it is clang, else clang or ziglang. Raises CompileError when there is none."""
-    own = toolchain(target)
-    clang = shutil.which("clang")
-    if own.kind == "clang":
+def clang_command(why: str) -> tuple[str, ...]:
+    """A command that is clang: the C compiler in use, else clang or ziglang. Raises CompileError, which begins with `why`, when there is none."""
+    own = tuple(find_compiler())
+    if _toolchain(own, ()).kind == "clang":
         return own
+    clang = shutil.which("clang")
     if clang is not None:
-        return _toolchain((clang,), _arch_flags(target))
+        return (clang,)
     if importlib.util.find_spec("ziglang") is not None:
-        return _toolchain((sys.executable, "-m", "ziglang", "cc"), _arch_flags(target))
-    raise CompileError("Bitcode and LLVM assembly need clang, and there is none: install clang, or `pip install ziglang`")
+        return (sys.executable, "-m", "ziglang", "cc")
+    raise CompileError(f"{why}. There is no clang: install it, or `pip install ziglang`")
+
+
+def clang_toolchain(target: Target) -> Toolchain:
+    """A compiler that knows LLVM's own formats. Raises CompileError when there is none."""
+    return _toolchain(clang_command("Bitcode and LLVM assembly need clang"), _arch_flags(target))
+
+
+def toolchain_of(command: tuple[str, ...], arch: tuple[str, ...]) -> Toolchain:
+    """A compiler set by flags. Raises CompileError when it does not work."""
+    return _toolchain(command, arch)

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import NoReturn
 
 from .. import driver
-from ..driver.file_types import EXTENSIONS, OutputFileType
+from ..driver.file_types import EXTENSIONS, OutputFileType, extension
 from ..errors import CompileError, HalideError
 from ..ir.target import Target
 from ..lang.module import compile_standalone_runtime
@@ -92,11 +92,10 @@ def _kinds(emit: str) -> list[OutputFileType]:
     return list(dict.fromkeys(names[_SHORT.get(w, w)] for w in words))
 
 
-def _file_names(folder: str, base: str, kinds: Sequence[OutputFileType]) -> dict[OutputFileType, str]:
-    for what in (base,):
-        if os.path.basename(what) != what:
-            raise CompileError(f"{what!r} must be a plain file name; -o names the folder")
-    return {k: os.path.join(folder, base + EXTENSIONS[k]) for k in kinds}
+def _file_names(folder: str, base: str, kinds: Sequence[OutputFileType], target: Target) -> dict[OutputFileType, str]:
+    if os.path.basename(base) != base:
+        raise CompileError(f"{base!r} must be a plain file name; -o names the folder")
+    return {k: os.path.join(folder, base + extension(k, target)) for k in kinds}
 
 
 def _write_pipeline(command: Command, targets: Sequence[Target], files: dict[OutputFileType, str]) -> None:
@@ -139,12 +138,12 @@ def run(command: Command) -> list[str]:
     targets, kinds = [Target(t) for t in command.target.split(",")], _kinds(command.emit)
     written: list[str] = []
     if command.runtime:
-        files = _file_names(command.folder, command.runtime, [k for k in kinds if k in (OutputFileType.object, OutputFileType.static_library)])
+        files = _file_names(command.folder, command.runtime, [k for k in kinds if k in (OutputFileType.object, OutputFileType.static_library)], targets[-1])
         compile_standalone_runtime(files, targets[-1])
         written += files.values()
     if command.generator:
         name = command.base or (command.function or command.generator).rpartition("::")[2]
-        files = _file_names(command.folder, name, kinds)
+        files = _file_names(command.folder, name, kinds, targets[-1])
         _write_pipeline(command, targets, files)
         written += files.values()
     return written

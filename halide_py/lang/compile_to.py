@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import driver
-from ..driver.file_types import OutputFileType, StmtOutputFormat
+from ..driver.file_types import OutputFileType, StmtOutputFormat, extension
 from ..driver.graph import Requirement
 from ..ir.function import Function
 from ..ir.module import LinkageType, LoweredArgument
@@ -88,15 +88,16 @@ class CompileTo:
         driver.files.write(self.unit("compile_to_llvm_assembly", arguments, fn_name, target), {OutputFileType.llvm_assembly: filename})
 
     def compile_to_file(self, filename_prefix: str, arguments: Sequence[Any] | None = None, fn_name: str = "", target: Target = _UNDEFINED) -> None:
-        """Write `PREFIX.o` and `PREFIX.h`."""
+        """Write `PREFIX.o` (for Windows `PREFIX.obj`) and `PREFIX.h`."""
         unit = self.unit("compile_to_file", arguments, fn_name, target)
-        driver.files.write(unit, {OutputFileType.object: filename_prefix + ".o", OutputFileType.c_header: filename_prefix + ".h"})
+        driver.files.write(unit, {kind: filename_prefix + extension(kind, unit.target) for kind in (OutputFileType.object, OutputFileType.c_header)})
 
     def compile_to_static_library(self, filename_prefix: str, arguments: Sequence[Any] | None = None, fn_name: str = "",
                                   target: Target = _UNDEFINED) -> None:
-        """Write `PREFIX.a`, with the runtime inside, and `PREFIX.h`."""
+        """Write `PREFIX.a` (for Windows `PREFIX.lib`), with the runtime inside, and `PREFIX.h`."""
         unit = self.unit("compile_to_static_library", arguments, fn_name, target)
-        driver.files.write(unit, {OutputFileType.static_library: filename_prefix + ".a", OutputFileType.c_header: filename_prefix + ".h"})
+        kinds = (OutputFileType.static_library, OutputFileType.c_header)
+        driver.files.write(unit, {kind: filename_prefix + extension(kind, unit.target) for kind in kinds})
 
     def compile_to_multitarget_static_library(self, filename_prefix: str, arguments: Sequence[Any], targets: Sequence[Target]) -> None:
         """Write `PREFIX.a` and `PREFIX.h`: the pipeline for each of several targets, and a function that takes the first that the processor can run.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from programs import CALL, CC, CLANG, EXPECTED, HELPERS, blur, run, x, y
 
 import halide_py as hl
 from halide_py.driver.abi import STATIC_RUNTIME
+from halide_py.ir.target import host_target
 
 
 def test_many_kinds_at_once(tmp_path: Path) -> None:
@@ -183,3 +185,34 @@ def test_modules_say_which_entries_their_functions_have_and_what_arguments_are_c
     ):
         with pytest.raises(hl.CompileError, match=message):
             attempt()
+
+
+@pytest.mark.skipif(CLANG is None, reason="needs clang")
+def test_objects_for_other_machines(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    f, p, k = blur("travels")
+    for name, end, start in (
+        ("arm-32-android", "o", b"\x7fELF\x01"), ("arm-64-linux-armv82a-arm_dot_prod", "o", b"\x7fELF\x02"), ("x86-64-windows-avx-sse41", "obj", b"\x64\x86"),
+        ("arm-32-ios-armv7s", "o", bytes.fromhex("cefaedfe0c0000000b000000")), ("arm-64-osx-no_runtime", "o", bytes.fromhex("cffaedfe")),
+    ):
+        if name.split("-")[2] == host_target().os.label and name.startswith("arm"):
+            continue
+        f.compile_to_file(str(tmp_path / "far"), [p, k], "far", hl.Target(name))
+        assert (tmp_path / f"far.{end}").read_bytes().startswith(start), name
+        assert ("without the C runtime" in capsys.readouterr().out) == ("no_runtime" not in name)
+    target = hl.Target("arm-64-android")
+    monkeypatch.setattr("shutil.which", lambda command, which=shutil.which: None if "clang" in command or "llvm" in command else which(command))
+    for attempt, message in (
+        (lambda: f.compile_to_object(str(tmp_path / "no"), [p, k], "no", target), "Cannot compile for arm-64-android on .*There is no clang"),
+        (lambda: f.compile_to_shared_library(str(tmp_path / "no"), [p, k], "no", target), "There is no clang"),
+    ):
+        with pytest.raises(hl.CompileError, match=message):
+            attempt()
+    monkeypatch.undo()
+    for attempt, message in (
+        (lambda: f.compile_to_object(str(tmp_path / "no"), [p, k], "no", hl.Target("arm-64-android-sve2")), "ask clang for sve2"),
+        (lambda: f.compile_to_object(str(tmp_path / "no"), [p, k], "no", hl.Target("hexagon-32-qurt")), "no way to say it to clang"),
+        (lambda: f.compile_to_shared_library(str(tmp_path / "no"), [p, k], "no", target), "needs that system's linker"),
+    ):
+        with pytest.raises(hl.CompileError, match=message):
+            attempt()
+    assert not list(tmp_path.glob("no*"))
