@@ -409,7 +409,8 @@ static inline void *_halide_buffer_get_host(const void *buffer) {
 }
 
 static inline int32_t _halide_buffer_get_dimensions(const void *buffer) {
-    return ((const struct halide_buffer_t *)buffer)->dimensions;
+    const struct halide_buffer_t *b = (const struct halide_buffer_t *)buffer;
+    return b->dimensions > 0 && b->dim == HL_NULL ? -1 : b->dimensions; /* -1: there is no shape to read */
 }
 
 static inline int32_t _halide_buffer_get_min(const void *buffer, int32_t d) {

@@ -266,3 +266,27 @@ int main(void) {
 }
 """
     assert run(tmp_path, program, str(tmp_path / "both.a")) == "2 16\n6 240\nstatus 0"
+
+
+def test_descriptions_without_a_shape_are_refused(tmp_path: Path) -> None:
+    f, p, k = blur("shapeless")
+    f.compile_to_static_library(str(tmp_path / "shapeless"), [p, k], "shapeless")
+    program = '#include "shapeless.h"\n' + HELPERS + """
+int main(void) {
+    uint16_t in[45] = {0}, out[32];
+    struct halide_buffer_t a = image(in, dims_in, 1, 16, 9, 5), b = image(out, dims_out, 1, 16, 8, 4);
+    a.dim = 0;
+    printf("%d ", shapeless(&a, 2, &b));
+    a = image(in, dims_in, 1, 16, 9, 5);
+    b.dimensions = 1;
+    printf("%d ", shapeless(&a, 2, &b));
+    b.dimensions = 2;
+    b.host = 0;
+    a.host = 0;
+    a.dim = 0;
+    printf("%d ", shapeless(&a, 2, &b));
+    printf("%d\\n", shapeless(0, 2, &b));
+    return 0;
+}
+"""
+    assert "-43 -43 -43 -12\n" in run(tmp_path, program, str(tmp_path / "shapeless.a"))
