@@ -24,7 +24,7 @@ from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.simplify import simplify
 from ..ir.simplify.linear import gather, rebuild
-from ..ir.traverse import Handler, N, Rec, free_variables, nodes_of, rewrite
+from ..ir.traverse import Handler, N, Rec, free_variables, mentions, nodes_of, rewrite
 from ..ir.types import BOOL, INT32
 from .copies import copy_with
 from .guards import is_likely, strip_likely
@@ -42,6 +42,10 @@ class _Mark:
     steady: n.Expr
     condition: n.Expr
     triggers: bool
+
+    def limit(self) -> n.Expr | None:
+        """What a minimum is outside the steady state."""
+        return None if not isinstance(self.node, n.Min) else self.node.b if self.steady is self.node.a else self.node.a
 
 
 class _Finder:
@@ -230,31 +234,28 @@ def _one_loop(f: n.For, finder: _Finder, steady: n.Stmt, lows: list[n.Expr], hig
 
 def _shifted(f: n.For, finder: _Finder) -> n.Stmt | None:
     """The steady state, then one by one the iterations whose vectors are moved inwards, all through one copy of the body: in part 0 of the loop
-    `min(x * 8, w - 8)` is `x * 8`, in the others it is `w - 8`."""
+    `min(x * 8, w - 8)` is `x * 8`, in the others, where x is 0, it is `w - 8`. Only where x is used in such minima alone."""
     highs, here, end = finder.limits("high"), n.Variable(INT32, f.name), b.add(f.min, f.extent)
     if len(highs) != 1 or finder.limits("low"):
         return None
-    part, first = n.Variable(INT32, f.name + ".part"), n.Variable(INT32, f.name + ".first")
-    stop = n.Variable(INT32, f.name + ".steady_end")
+    part, stop = n.Variable(INT32, f.name + ".part"), n.Variable(INT32, f.name + ".steady_end")
     in_steady_state = n.LT(part, b.i32(1))
     starts: list[tuple[str, n.Expr]] = []
     moved: dict[n.Expr, n.Expr] = {}
     for mark, _ in finder.found:
-        if not isinstance(mark.node, n.Min):
-            return None
-        limit = mark.node.b if mark.steady is mark.node.a else mark.node.a
         terms, constant = gather(strip_likely(mark.steady))
         factor = terms.pop(here, 0)
-        rest = rebuild(INT32, terms, constant)
-        if finder.is_inside(rest) or finder.is_inside(limit):
+        rest, limit = rebuild(INT32, terms, constant), mark.limit()
+        if limit is None or finder.is_inside(rest) or finder.is_inside(limit):
             return None
         start = n.Variable(INT32, f"{f.name}.start{len(starts)}")
-        starts.append((start.name, n.Select(in_steady_state, rest, b.sub(limit, b.mul(first, b.i32(factor))))))
+        starts.append((start.name, n.Select(in_steady_state, b.add(rest, b.mul(f.min, b.i32(factor))), limit)))
         moved[mark.node] = b.add(start, b.mul(here, b.i32(factor)))
+    if mentions(rewrite(f.body, {n.Min: lambda e, rec: b.i32(0) if e in moved else e.map_children(rec)}, _MARKS), f.name):
+        return None
     body = rewrite(f.body, {n.Min: lambda e, rec: moved.get(e) or e.map_children(rec)}, _MARKS)
-    loop = n.For(f.name, first, n.Select(in_steady_state, b.sub(stop, f.min), b.i32(1)), f.kind, n.Partition.Never, body)
-    begin = n.Select(in_steady_state, f.min, b.sub(b.add(stop, part), b.i32(1)))
-    parts = n.For(part.name, b.i32(0), b.add(b.sub(end, stop), b.i32(1)), f.kind, n.Partition.Never, b.let_stmts([(first.name, begin), *starts], loop))
+    loop = n.For(f.name, b.i32(0), n.Select(in_steady_state, b.sub(stop, f.min), b.i32(1)), f.kind, n.Partition.Never, body)
+    parts = n.For(part.name, b.i32(0), b.add(b.sub(end, stop), b.i32(1)), f.kind, n.Partition.Never, b.let_stmts(starts, loop))
     return n.LetStmt(stop.name, b.max_(b.min_(end, b.add(highs[0], b.i32(1))), f.min), parts)
 
 
