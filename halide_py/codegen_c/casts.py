@@ -26,7 +26,10 @@ def cast(em: Emitter, e: n.Cast, start: int, count: int) -> str:
     if better is not None:
         return em.emit(better, start, count)
     if count == 1:
-        return scalar_cast(em, t, s, em.emit(e.value, start, 1))
+        text = em.emit(e.value, start, 1)
+        if s.is_float() and s.bits() >= 32 and t.is_int_or_uint() and not t.is_bool() and _is_clamped(e.value, t):
+            return f"(int32_t)({text})" if t.bits() == 32 else f"({value_type(t)})(int32_t)({text})"
+        return scalar_cast(em, t, s, text)
     target, source = short_type(t), short_type(s)
     if s.is_bool():
         bits = value_bits(t)
@@ -122,6 +125,17 @@ def cast_mask(em: Emitter, e: n.Cast, start: int, count: int, bits: int) -> str:
         return f"(({x} & {v.const_operand(e.value, 1)}) != {v.const_operand(e.value, 0)})"
 
     return mask_at_width(em, make, value_bits(s), start, count, bits)
+
+
+def _is_clamped(e: n.Expr, t: Type) -> bool:
+    """Whether a float is limited to constants that `t` and int32 hold; as second operands these also take the place of NaN."""
+    if isinstance(e, n.Broadcast):
+        return _is_clamped(e.value, t)
+    if not isinstance(e, (n.Min, n.Max)) or type(e.a) is type(e) or not isinstance(e.a, (n.Min, n.Max)):
+        return False
+    ends = [x.value if isinstance(x, n.Broadcast) else x for x in (e.b, e.a.b)]
+    low, high = max(t.min_value(), -2**31), min(t.max_value(), 2**31 - 128)  # the last is a float
+    return all(isinstance(x, n.FloatImm) and low <= x.value <= high for x in ends)
 
 
 def scalar_cast(em: Emitter, t: Type, s: Type, text: str) -> str:

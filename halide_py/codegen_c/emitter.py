@@ -350,6 +350,10 @@ class Emitter:
             return [self.atom(e.value, 0, 1)] * count
         if isinstance(e, n.Ramp) and e.base.type.is_scalar():
             return [self.emit(e, start + i, 1) for i in range(count)]
+        if isinstance(e, n.Load):
+            return [self.atom(e, start + i, 1) for i in range(count)]
+        if isinstance(e, n.Cast) and e.type.is_int_or_uint() and e.value.type.is_int_or_uint() and 8 <= e.value.type.bits() < e.type.bits():
+            return [f"({value_type(e.type)}){x}" for x in self.lanes(e.value, start, count)]  # one instruction takes a lane out and widens it
         out = []
         for first, size in _chunks(count, self.native(e.type)):
             v = self.atom(e, start + first, size)

@@ -174,8 +174,21 @@ def elements(em: Emitter, name: str, t: Type, index: n.Expr, start: int, count: 
     if line is not None:
         p, at = place(em, name, t, line.base)
         return [_subscript(p, at, line.offset + line.stride * i) for i in range(count)]
-    p = pointer(em, name, t)
-    return [f"{p}[{v_bare(lane)}]" for lane in em.lanes(index, start, count)]
+    rest, base = _without_broadcasts(index)
+    p, at = place(em, name, t, base)
+    return [f"{p}[{f'{at} + {lane}' if at else v_bare(lane)}]" for lane in em.lanes(rest, start, count)]
+
+
+def _without_broadcasts(index: n.Expr) -> tuple[n.Expr, n.Expr | None]:
+    """(x, s) with index = x + s in every lane, s a scalar or None."""
+    if isinstance(index, (n.Add, n.Sub)) and isinstance(index.b, n.Broadcast) and index.b.value.type.is_scalar():
+        rest, base = _without_broadcasts(index.a)
+        zero, scalar = b.const(index.b.value.type, 0), index.b.value
+        return rest, b.add(base or zero, scalar) if isinstance(index, n.Add) else b.sub(base or zero, scalar)
+    if isinstance(index, n.Add) and isinstance(index.a, n.Broadcast) and index.a.value.type.is_scalar():
+        rest, base = _without_broadcasts(index.b)
+        return rest, b.add(base, index.a.value) if base is not None else index.a.value
+    return index, None
 
 
 def _signed(offset: int) -> str:

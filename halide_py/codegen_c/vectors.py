@@ -55,9 +55,23 @@ def maximum(em: Emitter, ctype: str, a: str, c: str) -> str:
     return _extremum(em, "hl_max", ">", ctype, a, c)
 
 
+# Where one operand is constant, gcc makes a comparison and a choice, or a jump, of `a < b ? a : b` for floats. The instruction's suffix, its
+# set, more arguments of the builtin; scalars have no builtin that leaves the rest of the register alone.
+_FLOAT_EXTREMA = {
+    "float": ("ss", "avx", ""), "double": ("sd", "avx", ""),
+    "f32x4": ("ps", "sse2", ""), "f32x8": ("ps256", "avx", ""), "f32x16": ("ps512_mask", "avx512f", ", a, (uint16_t)-1, 4"),
+    "f64x2": ("pd", "sse2", ""), "f64x4": ("pd256", "avx", ""), "f64x8": ("pd512_mask", "avx512f", ", a, (uint8_t)-1, 4"),
+}
+
+
 def _extremum(em: Emitter, name: str, op: str, ctype: str, a: str, c: str) -> str:
-    is_vector = "x" in ctype
-    body = f"return HL_SELECT({ctype}, a {op} b, a, b);" if is_vector else f"return a {op} b ? a : b;"
+    suffix, needs, more = _FLOAT_EXTREMA.get(ctype, ("", "", ""))
+    if not needs or em.machine.compiler != "gcc" or not em.machine.has(needs):
+        body = f"return HL_SELECT({ctype}, a {op} b, a, b);" if "x" in ctype else f"return a {op} b ? a : b;"
+    elif "x" in ctype:
+        body = f"return __builtin_ia32_{name[3:]}{suffix}(a, b{more});"
+    else:
+        body = f'__asm__("v{name[3:]}{suffix} %2, %1, %0" : "=x"(a) : "x"(a), "xm"(b)); return a;'
     helper = em.unit.vector_helper(f"{name}_{ctype.removesuffix('_t')}", ctype, f"{ctype} a, {ctype} b", body)
     return f"{helper}({a}, {c})"
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
+import shutil
 from pathlib import Path
 
 import pytest
@@ -21,7 +23,7 @@ def c_text(output: hl.Func, inputs: list[hl.ImageParam], tmp_path: Path) -> str:
     path = tmp_path / "out.c"
     output.compile_to_c(str(path), inputs, "pipeline", hl.Target(TARGET))
     text = path.read_text()
-    return text[text.rindex("#define"):]
+    return text[text.rindex("\ntypedef" if "\ntypedef" in text else "#define"):]
 
 
 def innermost_loops(text: str) -> list[str]:
@@ -65,3 +67,34 @@ def test_loops_know_that_pointers_are_apart(parallel: bool, tmp_path: Path) -> N
     assert len(re.findall(r"int32_t \*HL_RESTRICT const (?:table|scaled)", signature)) == 2
     function = text[text.index(signature):]
     assert "for (" in function[:function.index("\n}")]
+
+
+def test_lookup_of_bytes(tmp_path: Path) -> None:
+    """Indices come from memory one by one, clamped floats become integers without a test of their range, and without jumps."""
+    x, image, table = hl.Var("x"), hl.ImageParam(hl.UInt(8), 1, "image"), hl.ImageParam(hl.Int(32), 1, "table")
+    looked_up, counts = hl.Func("looked_up"), hl.Func("counts")
+    looked_up[x] = table[hl.i32(image[x])]
+    looked_up.vectorize(x, 8)
+    assert len(set(re.findall(r"= (image_row\w*\[[^\]]*\]);", c_text(looked_up, [image, table], tmp_path)))) == 8
+    source = hl.ImageParam(hl.Float(32), 1, "source")
+    r = hl.RDom(source)
+    counts[x] = 0
+    counts[hl.i32(hl.clamp(source[r], 0.0, 255.0))] += 1
+    text = c_text(counts, [source], tmp_path)
+    assert "(int32_t)(hl_max_float(hl_min_float(" in text and "_of_f32" not in text
+
+
+def test_float_extrema_are_instructions(tmp_path: Path) -> None:
+    """gcc makes a comparison and a choice, or a jump, of `a < 255 ? a : 255`."""
+    if shutil.which("gcc") is None or os.environ.get("HL_CC", os.environ.get("CC", "gcc")) != "gcc":
+        pytest.skip("names of builtins are gcc's")
+    x, source, out = hl.Var("x"), hl.ImageParam(hl.Float(32), 1, "source"), hl.Func("limited")
+    out[x] = hl.clamp(source[x], 0.0, 255.0)
+    for lanes in (1, 8):
+        if lanes > 1:
+            out.vectorize(x, lanes)
+        assembly = tmp_path / "limited.s"
+        out.compile_to_assembly(str(assembly), [source], "limited", hl.Target(TARGET))
+        found = assembly.read_text()
+        suffix = "ps" if lanes > 1 else "ss"
+        assert f"vmin{suffix}" in found and f"vmax{suffix}" in found and "vcmp" not in found and "vcomiss" not in found
