@@ -256,7 +256,27 @@ def raw_load(em: Emitter, e: n.Load, start: int, count: int) -> str:
         parts = _load_rows(em, e, start, count)
         if parts is not None:
             return parts
-    return em.from_lanes_raw(kind, count, elements(em, name, of, e.index, start, count))
+    repeated = _load_repeated(em, e, kind, start, count)
+    return repeated or em.from_lanes_raw(kind, count, elements(em, name, of, e.index, start, count))
+
+
+def _load_repeated(em: Emitter, e: n.Load, kind: str, start: int, count: int) -> str | None:
+    """Enlarging, `in[x / m]`: lanes r, r + m, r + 2m, ... of `ramp(x, 1) / m` are `ramp((x + r) / m, 1)`: m dense loads, interleaved."""
+    index, scalar = _without_broadcasts(e.index)
+    m = b.as_int(index.b) if isinstance(index, n.Div) else None
+    if not isinstance(index, n.Div) or m is None or not 2 <= m <= MAX_STRIDE or start % m or count % m or count == m:
+        return None
+    line = line_of(index.a, start, count)
+    if line is None or line.stride != 1 or line.base is None:
+        return None
+    sources = []
+    for r in range(m):
+        offset, rest = divmod(line.offset + r, m)
+        base = n.Div(b.add(line.base, b.const(line.base.type, rest)), b.const(line.base.type, m))
+        at = base if scalar is None else b.add(base, scalar)
+        em.note_uses(at, (line.base,) if scalar is None else (line.base, scalar))
+        sources.append((_shared_dense(em, e, at, offset, kind, count // m), count // m))
+    return v.pick(em, kind, sources, [(i % m, i // m) for i in range(count)])
 
 
 def dense(em: Emitter, name: str, t: Type, base: n.Expr | None, offset: int, count: int) -> str:

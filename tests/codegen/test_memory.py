@@ -157,3 +157,18 @@ def test_store_reads_all_lanes_first() -> None:
     out = np.arange(33, dtype=np.float32)
     run(module, [out])
     np.testing.assert_array_equal(out, [0, *range(32)])
+
+
+@pytest.mark.parametrize("t", [U8, F32, INT32])
+@pytest.mark.parametrize("factor,lanes", [(2, 8), (2, 32), (3, 12), (4, 16), (2, 6)])
+@pytest.mark.parametrize("first", [-7, -2, 0, 1, 5])
+def test_enlarging_is_dense(t: Type, factor: int, lanes: int, first: int) -> None:
+    """a[(x + first) / factor + 4]: dense loads, interleaved; nothing beyond the elements asked for."""
+    index = b.add(n.Div(n.Ramp(b.add(var("x"), b.i32(first)), b.i32(1), lanes), n.Broadcast(b.i32(factor), lanes)), n.Broadcast(b.i32(4), lanes))
+    body = loop("x", 3, store("out", n.Load(t.with_lanes(lanes), "a", index, b.true(lanes)), b.mul(var("x"), b.i32(lanes))))
+    module = function("f", body, {"a": t}, {"out": t})
+    assert lanes == 6 or not re.search(r"\[\w+\[", text_of(module))
+    x = np.arange(3)[:, None] + first + np.arange(lanes)
+    a, out = numbers(t, int((x // factor).max()) + 5), np.zeros(3 * lanes, numpy_type(t))
+    run(module, [a, out])
+    np.testing.assert_array_equal(out, a[x // factor + 4].ravel())
