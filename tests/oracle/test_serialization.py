@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from harness import SLOW, build
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from pipelines import Script, pipelines
 
 import halide_py as hl
@@ -24,10 +24,13 @@ def identity(p: hl.Pipeline) -> str:
     return fingerprint(p.functions, args, p.name, hl.get_host_target(), p.requirements, "")
 
 
-@settings(max_examples=300 if SLOW else 10, deadline=None)
+@settings(max_examples=300 if SLOW else 10, deadline=None, derandomize=not SLOW, database=None)
 @given(pipelines())
 def test_random_pipelines_come_back_the_same(script: Script) -> None:
-    p = hl.Pipeline(build(script))
+    try:
+        p = hl.Pipeline(build(script))
+    except hl.CompileError:
+        reject()  # a schedule that is refused
     again = hl.deserialize_pipeline(hl.serialize_pipeline(p))
     assert identity(again) == identity(p)
 
