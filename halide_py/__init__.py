@@ -161,6 +161,7 @@ from .lang.tuples import Tuple
 from .lang.var import Var, _, _0, _1, _2, _3, _4, _5, _6, _7, _8, _9, vars
 
 if TYPE_CHECKING:
+    from . import nn
     from .autodiff.checks import GradientReport, check_dot_product, check_gradients
     from .autodiff.custom import CustomGradient, custom_gradient, stop_gradient, with_gradient
     from .autodiff.derivative import Derivative, propagate_adjoints, schedule_gradients
@@ -179,6 +180,7 @@ if TYPE_CHECKING:
 
 __getattr__ = deferred(__name__, {
     "driver.handlers": "TraceEvent TraceEventCode handlers",
+    "nn": "nn",
     "lang.library": "load_library",
     "driver.profiler": "profiler_report profiler_reset profiler_results",
     "autodiff.checks": "check_dot_product check_gradients GradientReport",
@@ -219,7 +221,7 @@ __all__ = [
     "target_has_feature", "target_natural_vector_size", "target_os_is", "TargetArch", "TargetFeature", "TargetOS", "TargetProcessorTune", "trunc", "Tuple", "Type", "TypeCode",
     "u16", "u16_sat", "u32", "u32_sat", "u64", "u64_sat", "u8", "u8_sat", "UInt", "undef", "unsafe_promise_clamped", "user_context_value",
     "Var", "VarOrRVar",
-    "check_dot_product", "check_gradients", "GradientReport", "propagate_tangents", "schedule_gradients",
+    "check_dot_product", "check_gradients", "GradientReport", "propagate_tangents", "nn", "schedule_gradients",
     "vars", "widen_right_add", "widen_right_mul", "widen_right_sub", "widening_add", "widening_mul", "widening_shift_left",
     "widening_shift_right", "widening_sub",
     "with_gradient",

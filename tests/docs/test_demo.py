@@ -58,6 +58,13 @@ def test_c_program_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_classifiers_of_digits_train_as_in_double_precision(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    text = run_part(tmp_path, "digits", "run(samples=512, steps=40)")
+    assert text.count("NumPy in double precision") == 2 and (tmp_path / "digits.png").exists()
+
+
+@pytest.mark.slow
 def test_whole_demo(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, str(DEMO / "run.py")], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr

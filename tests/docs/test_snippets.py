@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 
@@ -27,6 +29,16 @@ def test_readme_snippets_run(tmp_path: Path) -> None:
     assert (tmp_path / "brighter.so").exists() and (tmp_path / "brighter.h").exists()
 
 
+@pytest.mark.slow
+def test_snippets_of_the_tutorial_run(tmp_path: Path) -> None:
+    program = tmp_path / "gradients.py"
+    program.write_text("\n".join(snippets((ROOT / "docs" / "gradients.md").read_text(), "python")))
+    done = subprocess.run([sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    first, overflowed, *rest = done.stdout.splitlines()
+    assert "-0.829" in first and "nan" in overflowed and "5 derivatives, 0 differ" in done.stdout and "3.8102965" in rest[-1]
+
+
 def test_make_targets_that_are_mentioned_exist() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for document in ("README.md", "CONTRIBUTING.md"):
@@ -35,7 +47,7 @@ def test_make_targets_that_are_mentioned_exist() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for document in ("README.md", "CONTRIBUTING.md"):
+    for document in ("README.md", "CONTRIBUTING.md", "docs/gradients.md"):
         for link in re.findall(r"\]\((?!https?:)([^)#]+)\)", (ROOT / document).read_text()):
             assert (ROOT / link).exists(), f"{document} links to {link}"
 
