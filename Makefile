@@ -9,13 +9,17 @@ PY = $(VENV)/bin/python
 # Compiled pipelines are shared by all workers and kept between runs.
 export HL_CACHE_DIR ?= $(CURDIR)/.cache/pipelines
 
-.PHONY: help demo test test-all lint types layers fuzz bench clean
+# What watches compiled pipelines in `make test-sanitized`; gcc's libraries must be loaded before Python's.
+SANITIZERS ?= address,undefined
+
+.PHONY: help demo test test-all test-sanitized lint types layers fuzz bench clean
 
 help:
 	@echo "make demo      photographs: sharpen, fit a tone curve, call a library made ahead of time (PHOTO=file for your own)"
 	@echo "make test      lint, types, layers and the test suite"
 	@echo "make test-all  the same with the slow tests"
 	@echo "make fuzz      random programs against the interpreter (FUZZ_MINUTES=10, FUZZ_SEED=n)"
+	@echo "make test-sanitized  the test suite with every compiled pipeline under gcc's address and undefined-behaviour sanitizers"
 	@echo "make bench     speed against NumPy, SciPy and Halide, as a table"
 	@echo "make clean     remove the environment, caches and built files"
 
@@ -49,6 +53,10 @@ test-all: lint types layers
 # FUZZ_MINUTES=n how long, FUZZ_SEED=n from where
 fuzz: $(VENV)/installed
 	HL_CACHE=0 $(PY) tests/fuzz/soak.py
+
+test-sanitized: $(VENV)/installed
+	HL_CC=gcc HL_SANITIZE=$(SANITIZERS) HL_CACHE_DIR=$(CURDIR)/.cache/sanitized ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
+	  LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" $(PY) -m pytest -n $(JOBS) -q
 
 bench: $(VENV)/installed
 	$(PY) benchmarks/against_halide.py

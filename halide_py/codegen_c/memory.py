@@ -85,6 +85,16 @@ def line_of(index: n.Expr, start: int, count: int) -> Line | None:
     return None
 
 
+def stretch_of(index: n.Expr, start: int, count: int) -> tuple[int, int]:
+    """The first lane and the number of lanes of the largest block around a slice whose lanes all lie on one line: a row of a nested ramp."""
+    lanes = index.type.lanes()
+    for size in range(lanes, count, -1):
+        first = start // size * size
+        if lanes % size == 0 and start + count <= first + size and line_of(index, first, size) is not None:
+            return first, size
+    return start, count
+
+
 # ---- addresses
 
 
@@ -298,22 +308,24 @@ def _load_strided(em: Emitter, e: n.Load, line: Line, kind: str, start: int, cou
     """Dense loads from the first element of the group on, the last one moved back to end with the group; then a shuffle."""
     size = int(kind[1:]) // 8
     whole = (em.machine.vector_bytes if em.machine.has("avx512vbmi") else 16) // size
-    if count < whole and start // whole * whole + whole <= e.type.lanes():  # part of what fills a register
-        key = (e, "strided", start // whole)
+    first, lanes = stretch_of(e.index, start, count)
+    within = (start - first) % whole
+    if count < whole and start - within + whole <= first + lanes:  # part of what fills a register
+        key = (e, "strided", start - within)
         text = em.memo.get(key)
         if text is None:
-            text = em.name(em.vector_type(kind, whole), _load_strided(em, e, Line(line.base, line.offset - line.stride * (start % whole), line.stride), kind,
-                                                                      start - start % whole, whole))
+            begins = Line(line.base, line.offset - line.stride * within, line.stride)
+            text = em.name(em.vector_type(kind, whole), _load_strided(em, e, begins, kind, start - within, whole))
             em.remember(key, text, e)
-        return v.shuffle(text, text, range(start % whole, start % whole + count))
+        return v.shuffle(text, text, range(within, within + count))
     if size * count > 16 and size <= 2 and not em.machine.has("avx512vbmi"):  # byte shuffles do not cross 16 bytes
         half = count // 2
         parts = [em.named(em.vector_type(kind, half), raw_load(em, e, start + k, half)) for k in (0, half)]
         return v.join(em, parts, half)
-    first_lane = line.offset - line.stride * start  # offset of lane 0 of the access
-    low, high = em.strided.get((e.name, line.base, line.stride, e.type), (first_lane, first_lane + line.stride * (e.type.lanes() - 1)))
-    low, high = min(low, first_lane), max(high, first_lane + line.stride * (e.type.lanes() - 1))
-    at = low + line.stride * start
+    lowest, highest = line.offset - line.stride * (start - first), line.offset + line.stride * (first + lanes - 1 - start)  # of the stretch
+    low, high = em.strided.get((e.name, line.base, line.stride, e.type), (lowest, highest))
+    low, high = min(low, lowest), max(high, highest)
+    at = low + line.stride * (start - first)
     sources: list[tuple[str, int]] = []
     where: dict[int, int] = {}
     wanted = []

@@ -81,7 +81,18 @@ class Bounds:
         rule = RULES.get(type(e))
         if rule is None:
             return type_interval(e.type)
-        return rule(self, e)
+        found = rule(self, e)
+        return found if found.is_bounded() or not e.type.is_int_or_uint() else self._within_range(e, found)
+
+    def _within_range(self, e: n.Expr, i: Interval) -> Interval:
+        """Where a rule knows no limit, the constant the simplifier knows, unless it is just the end of the type."""
+        t = e.type.element_of()
+        low, high = self.simplifier.range(e)
+        if i.min is None and low is not None and low > t.min_value():
+            i = Interval(const(t, low), i.max)
+        if i.max is None and high is not None and high < t.max_value():
+            i = Interval(i.min, const(t, high))
+        return i
 
     def simple(self, e: n.Expr) -> n.Expr:
         """Simplified."""

@@ -11,7 +11,7 @@ from .build import FALSE, TRUE, as_const, const, is_false, is_true, select
 from .conditions import conjuncts, limit
 from .interval_type import Interval, type_interval
 from .simplify import linear
-from .simplify.ranges import UNKNOWN, Range, fit
+from .simplify.ranges import FIXED_POINT, UNKNOWN, Range, fit
 from .simplify.ranges import add as add_ranges
 from .simplify.ranges import times as scale_range
 
@@ -384,11 +384,26 @@ def _unit(b: Bounds, e: n.Call) -> Interval:
     return Interval(const(t, -1), const(t, 1))
 
 
+def _fixed_point(b: Bounds, e: n.Call) -> Interval:
+    """Of numbers with constant ranges, which narrow types have; the distance of int32 is symbolic too."""
+    t, parts = e.type.element_of(), [b.bounds(a) for a in e.args]
+    r = FIXED_POINT[e.name](t, *map(b.range, parts))
+    x, y = parts[:2]
+    if e.name == "absd" and r[1] == t.max_value() and e.args[0].type.overflow_is_undefined() and x.is_bounded() and y.is_bounded():
+        largest = b.simple(n.Max(n.Sub(x.max, y.min), n.Sub(y.max, x.min)))  # type: ignore[arg-type]
+        return Interval(const(t, r[0] or 0), b.simple(n.Cast(t, largest)))
+    if t.bits() < 32:
+        return b.constant(t, r)
+    low, high = (None if v is None or abs(v) >= t.max_value() else v for v in r)  # the ends of a wide type are no limits
+    return b.constant(t, (low, high))
+
+
 def _counted(b: Bounds, e: n.Call) -> Interval:
     return Interval(const(e.type.element_of(), 0), const(e.type.element_of(), e.args[0].type.bits()))
 
 
 _CALLS: dict[str, Callable[[Bounds, n.Call], Interval]] = {
+    **dict.fromkeys(FIXED_POINT, _fixed_point),
     "likely": _first, "likely_if_innermost": _first, "strict_float": _first, "memoize_tag": _first, "print": _first,
     "return_second": _second, "require": _second, "print_when": _second, "unsafe_promise_clamped": _promise,
     "if_then_else": _values, "mux": _values, "gather": _any, "scatter": _any, "abs": _abs, "lerp": _lerp,

@@ -5,6 +5,7 @@ Each change works in place; its `-ed` form gives a view of the same memory and l
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from ..driver.abi import RawBuffer
 from ..errors import CompileError
 from ..ir.types import Type
-from .storage import Array, Storage, allocate, allocate_shape, checked_sizes
+from .storage import LARGEST, Array, Storage, allocate, allocate_shape, checked_sizes
 
 if TYPE_CHECKING:
     from .buffer import Buffer
@@ -81,7 +82,10 @@ class BufferViews:
     def embed(self, dimension: int, pos: int = 0) -> None:
         """Add a dimension of extent 1 at coordinate `pos`: the opposite of `slice`."""
         d, mins, array = self._known("embed", dimension, self.array.ndim + 1), list(self.storage.mins), self.array
-        mins.insert(d, int(pos))
+        place = self._coordinate("embed", pos)
+        if not -LARGEST <= place <= LARGEST:
+            raise ValueError(f"embed() of Buffer {self.name()} at {place}, which does not fit int32")
+        mins.insert(d, place)
         self.storage.replace(_with_axis(array, d), mins)
 
     def add_dimension(self) -> None:
@@ -96,8 +100,8 @@ class BufferViews:
         for d, delta in moves:
             if not 0 <= d < len(mins):
                 raise IndexError(f"translate() of dimension {d} of Buffer {self.name()}, which has {len(mins)} dimensions")
-            mins[d] += int(delta)
-        self._set_mins(mins)
+            mins[d] += self._coordinate("translate", delta)
+        self._set_mins(mins, "translate")
 
     def set_min(self, *args: Any, **kwargs: Any) -> None:
         """Set the first coordinates of the first dimensions: `set_min([10, 20])`."""
@@ -106,14 +110,23 @@ class BufferViews:
         mins = list(self._mins("set_min"))
         if len(given) > len(mins):
             raise ValueError(f"Too many arguments: set_min() with {len(given)} values on Buffer {self.name()} of {len(mins)} dimensions")
-        mins[:len(given)] = [int(m) for m in given]
-        self._set_mins(mins)
+        mins[:len(given)] = [self._coordinate("set_min", m) for m in given]
+        self._set_mins(mins, "set_min")
 
     def _mins(self, call: str) -> list[int]:
         return [low for low, _, _ in self._defined(call).shape()]
 
-    def _set_mins(self, mins: list[int]) -> None:
+    def _coordinate(self, call: str, value: Any) -> int:
+        try:
+            return operator.index(value)
+        except TypeError:
+            raise TypeError(f"{call}() of Buffer {self.name()} takes integers, not {value!r}") from None
+
+    def _set_mins(self, mins: list[int], call: str) -> None:
         s = self.storage
+        for d, (low, (_, extent, _)) in enumerate(zip(mins, s.shape())):
+            if low < -LARGEST - 1 or low + extent - 1 > LARGEST:
+                raise ValueError(f"{call}() of Buffer {self.name()}: coordinates {low} to {low + extent - 1} of dimension {d} do not fit int32")
         s.mins = mins
         if s.query and s.raw is not None:
             for dim, low in zip(s.raw.dims, mins):

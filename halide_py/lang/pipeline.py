@@ -29,6 +29,7 @@ from .effects import printable
 from .expr import to_expr
 from .program import Program, as_buffer, is_array
 from .schedule_warnings import warn_about_schedules
+from .storage import LARGEST
 
 _UNDEFINED = Target()
 
@@ -198,6 +199,9 @@ class Pipeline(CompileTo):
             if len(f.args) != len(extents):
                 raise CompileError(f"Func {f.name} is defined with {len(f.args)} dimensions, but realize() is requesting a realization with "
                                    f"{len(extents)} dimensions.")
+            for d, size in enumerate(extents):
+                if size > LARGEST:
+                    raise CompileError(f"realize() of Func {f.name} with size {size} in dimension {d}, which exceeds the maximum of {LARGEST}")
         return extents
 
     def infer_input_bounds(self, dst: Any, target: Target = _UNDEFINED) -> None:

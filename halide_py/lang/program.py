@@ -205,4 +205,6 @@ def as_buffer(x: Any, name: str = "") -> Buffer:
 
 def is_array(x: Any) -> bool:
     """Whether something is passed as a buffer."""
+    if isinstance(x, np.generic):  # NumPy's numbers may be sizes
+        return False
     return isinstance(x, (Buffer, np.ndarray)) or hasattr(x, "__array_interface__") or isinstance(x, (bytearray, memoryview))

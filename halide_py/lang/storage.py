@@ -6,6 +6,7 @@ Handles of one Buffer share a Storage: the one the user holds and the one its Pa
 from __future__ import annotations
 
 import math
+import operator
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +26,7 @@ TYPE_OF: dict[np.dtype[Any], Type] = {
     **{np.dtype(f"uint{w}"): UInt(w) for w in (8, 16, 32, 64)}, **{np.dtype(f"float{w}"): Float(w) for w in (16, 32, 64)},
 }
 DTYPE_OF: dict[Type, np.dtype[Any]] = {**{t: d for d, t in TYPE_OF.items()}, BFloat(16): np.dtype(np.uint16)}
-_LARGEST = 2**31 - 1
+LARGEST = 2**31 - 1
 
 
 def dtype_of(t: Type) -> np.dtype[Any]:
@@ -52,7 +53,7 @@ def wrap(source: Any) -> tuple[Array, Type]:
         hint = "" if array.dtype.isnative else "; convert it to the machine's byte order"
         raise ValueError(f"Unsupported Buffer<> type: NumPy dtype {array.dtype}; supported are bool, int8 to int64, uint8 to uint64 and "
                          f"float16 to float64{hint}")
-    if any(extent > _LARGEST for extent in array.shape) or any(abs(s) // array.itemsize > _LARGEST for s in array.strides):
+    if any(extent > LARGEST for extent in array.shape) or any(abs(s) // array.itemsize > LARGEST for s in array.strides):
         raise ValueError(f"Out of range dimensions in buffer conversion: shape {array.shape}; each extent and stride must be below 2^31")
     if any(s % array.itemsize for s in array.strides) or not array.flags.aligned:
         raise ValueError(f"The elements of the array are not aligned to their {array.itemsize} bytes (strides {array.strides}); copy it first")
@@ -63,8 +64,11 @@ def checked_sizes(sizes: Sequence[int]) -> list[int]:
     """Extents of a buffer to make. Raises TypeError, ValueError for what cannot be one."""
     if isinstance(sizes, (int, np.integer, str)):
         raise TypeError(f"sizes must be a list with one integer a dimension, not {sizes!r}")
-    out = [int(s) for s in sizes]
-    if any(not 0 <= s <= _LARGEST for s in out):
+    try:
+        out = [operator.index(s) for s in sizes]
+    except TypeError:
+        raise TypeError(f"sizes must be a list with one integer a dimension, not {list(sizes)!r}") from None
+    if any(not 0 <= s <= LARGEST for s in out):
         raise ValueError(f"sizes {out}: each must be between 0 and 2^31 - 1")
     return out
 

@@ -60,15 +60,32 @@ def _walk(outputs: Iterable[Function], instead: Mapping[str, Function]) -> Envir
     return env
 
 
+def _check_wrappers(env: Environment) -> None:
+    """A caller for which a Function was wrapped must call it: by itself, or through the wrappers of what it calls."""
+    wrapped = [(f, env[caller]) for f in env.values() for caller in f.wrappers if caller in env]
+    for f, caller in wrapped:
+        direct = callees(caller)
+        called = set()
+        for callee in direct:
+            g: Function | None = env[callee.name]
+            while g is not None and g.name not in called:
+                called.add(g.name)
+                g = g.wrappers.get(caller.name)
+        if f.name not in called:
+            raise CompileError(f'Cannot wrap "{f.name}" in "{caller.name}" because "{caller.name}" does not call "{f.name}"; '
+                               f'the Funcs it calls are: {", ".join(g.name for g in direct) or "none"}')
+
+
 def environment(outputs: Sequence[Function], wrapped: bool = True) -> Environment:
     """The outputs and all Functions they call, by name, producers before consumers (the realization order).
 
     Callers for which a wrapper was made (`in_`, `clone_in`) call it, unless `wrapped` is False: then this is the algorithm alone.
-    Raises CompileError for a Function without a definition and for two Functions of one name.
+    Raises CompileError for a Function without a definition, for two Functions of one name, and for a wrapper that no call goes through.
     """
     env = _walk(outputs, {})
     if not wrapped or not (Parameter.any_wrapped or any(f.wrappers for f in env.values())):
         return env
+    _check_wrappers(env)
     while True:
         images = _wrapped_images(env) if Parameter.any_wrapped else {}
         wrappers = [x for f in env.values() for x in f.wrappers.items()] + [x for p in images.values() for x in p.wrappers.items()]

@@ -30,7 +30,7 @@ from ..ir.interval import Interval
 from ..ir.module import ArgumentKind, LoweredArgument
 from ..ir.printer import to_text
 from ..ir.traverse import substitute
-from ..ir.types import INT32, UInt
+from ..ir.types import INT32, INT64, UInt
 from .buffers import HANDLE, buffer_handle, constraint, error, field, is_bounds_query, runtime_call
 from .environment import Environment
 from .extern_stages import forget_inner_answers, is_query_symbol
@@ -170,15 +170,31 @@ def _type_checks(buf: _Buffer) -> Iterable[n.Stmt]:
     yield n.Assert(n.EQ(dimensions, count), error("bad_dimensions", buf.label, dimensions, count))
 
 
-def _region_checks(buf: _Buffer) -> Iterable[n.Stmt]:
+def _wide(e: n.Expr) -> n.Expr:
+    """An int32 expression computed in 64 bits: a region that leaves int32 must not wrap around into the buffer."""
+    if isinstance(e, (n.Add, n.Sub, n.Mul, n.Div, n.Mod, n.Min, n.Max)):
+        return type(e)(_wide(e.a), _wide(e.b))
+    if isinstance(e, n.Select):
+        return n.Select(e.condition, _wide(e.true_value), _wide(e.false_value))
+    return b.cast(INT64, e)
+
+
+def _narrow(e: n.Expr) -> n.Expr:
+    """A 64-bit coordinate for a message, the nearest int32."""
+    low, high = (b.const(INT64, v) for v in (INT32.min_value(), INT32.max_value()))
+    return b.cast(INT32, n.Max(n.Min(e, high), low))
+
+
+def _region_checks(buf: _Buffer, known: Mapping[str, n.Expr]) -> Iterable[n.Stmt]:
     for d in range(buf.arg.dimensions):
         low, extent = buf.get("min", d), buf.get("extent", d)
         yield n.Assert(n.LE(b.i32(0), extent), error("buffer_extents_negative", buf.label, b.i32(d), extent))
         if buf.box is not None:
-            need_low, high = buf.derived("min", d, "required"), _last(low, extent)
-            need_high = _last(need_low, buf.derived("extent", d, "required"))
-            message = error("access_out_of_bounds", buf.label, b.i32(d), need_low, need_high, low, high)
-            yield n.Assert(n.And(n.LE(low, need_low), n.LE(need_high, high)), message)
+            interval = buf.box.intervals[d]
+            assert interval.min is not None and interval.max is not None
+            need_low, need_high = (_wide(substitute(known, b.select(buf.used(), end, own))) for end, own in ((interval.min, low), (interval.max, _last(low, extent))))
+            message = error("access_out_of_bounds", buf.label, b.i32(d), _narrow(need_low), _narrow(need_high), low, _last(low, extent))
+            yield n.Assert(n.And(n.LE(_wide(low), need_low), n.LE(need_high, _wide(_last(low, extent)))), message)
 
 
 def _constraint_checks(buf: _Buffer) -> Iterable[n.Stmt]:
@@ -216,7 +232,7 @@ def add_image_checks(stmt: n.Stmt, env: Environment, outputs: Sequence[Function]
         promised = buf.promised(what, d)
         if promised is not None and (b.as_int(promised) is not None or type(promised) is n.Variable):
             known[f"{buf.arg.name}.{what}.{d}"] = promised
-    checked = [*_each(_region_checks, buffers), *_each(_constraint_checks, buffers), *_each(_data_checks, buffers),
+    checked = [*_each(lambda buf: _region_checks(buf, known), buffers), *_each(_constraint_checks, buffers), *_each(_data_checks, buffers),
                *overlap_checks(env, outputs, args), substitute(known, stmt)]
     no_query = b.all_of(n.Not(buf.query) for buf in buffers)
     body = b.block([*_each(_proposal_checks, buffers), *map(_answer, buffers), n.IfThenElse(no_query, b.block(checked))])

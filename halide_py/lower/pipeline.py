@@ -46,6 +46,7 @@ from . import (
     vectorize,
 )
 from .bounds_inference import FuncValues, function_values
+from .constant_overflow import check_constants
 from .default_loops import with_default_loops
 from .environment import Environment, environment, with_outputs
 from .guards import strip_likely
@@ -186,6 +187,7 @@ def lower(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: st
         start = time.perf_counter()
         names = {f.name for f in outputs}
         defined = environment(outputs)
+        check_constants(defined)
         context.env = inline_functions(with_default_loops(defined, names, target), names)
         s, context.nests = schedule_functions(context.env, names)
         context.values = function_values(context.env)

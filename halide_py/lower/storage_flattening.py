@@ -19,7 +19,7 @@ from ..ir import nodes as n
 from ..ir.function import Function
 from ..ir.module import LoweredArgument
 from ..ir.parameter import Parameter
-from ..ir.traverse import Rec, mentions, rewrite
+from ..ir.traverse import Handler, Rec, mentions, rewrite
 from ..ir.types import INT32
 from .buffers import error, known_field
 from .extern_stages import BUFFER_MARKS, buffer_around, passed_buffer
@@ -121,13 +121,16 @@ def storage_flattening(stmt: n.Stmt, functions: Mapping[str, Function], args: Se
         if not mentions(r.body, r.name):
             return rec(r.body)  # type: ignore[no-any-return]
         function, _ = elements.get(r.name, (None, 0))
+        again = r.name in indices
         mins, extents = tuple(map(rec, r.mins)), tuple(map(rec, r.extents))
         storage = _Storage(n.Realize(r.name, r.types, r.memory, mins, extents, r.condition, b.NOTHING), function)
         indices[r.name] = storage.index
-        body = rec(r.body)
+        # The same access means another address in another realization, so nothing found there may be used here.
+        body = rewrite(r.body, handlers) if again else rec(r.body)
         if mentions(body, f"{r.name}.buffer"):
             body = n.LetStmt(f"{r.name}.buffer", buffer_around(r.name, r.types[0], storage.mins, extents, storage.strides), body)
         inner = n.Allocate(r.name, r.types[0], r.memory, tuple(storage.allocated), rec(r.condition), 0, body)
         return b.let_stmts(storage.lets, b.block([*storage.asserts, inner]))
 
-    return rewrite(stmt, {n.Call: call, n.Provide: provide, n.Realize: realize})
+    handlers: dict[type[n.Node], Handler] = {n.Call: call, n.Provide: provide, n.Realize: realize}
+    return rewrite(stmt, handlers)

@@ -22,7 +22,8 @@ from halide_py.ir.module import ArgumentKind, LoweredArgument, LoweredFunction, 
 from halide_py.ir.types import INT32, Handle, Type
 
 ROOT = Path(__file__).resolve().parents[2]
-FLAGS = ("-O2", "-march=native", "-mtune=skylake", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-shared", "-w")
+SANITIZERS = os.environ.get("HL_SANITIZE", "")  # as for pipelines: `make test-sanitized`
+FLAGS = (*([f"-fsanitize={SANITIZERS}", "-fno-sanitize-recover=all", "-g"] if SANITIZERS else []), "-O2", "-march=native", "-mtune=skylake", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-shared", "-w")
 CHECKS = ("-O1", "-march=native", "-fwrapv", "-fno-math-errno", "-fPIC", "-shared", "-w", "-fsanitize=undefined", "-fno-sanitize-recover=all")
 
 

@@ -140,6 +140,27 @@ def test_block_of_rows() -> None:
     np.testing.assert_array_equal(out, want.ravel())
 
 
+def test_rows_of_strided_loads() -> None:
+    """A block whose rows are strided, also a transposed one, reads right values and nothing outside: its rows lie on different lines."""
+    cases = [(t, inner, stride, rows, step) for t in (U8, U16, F32) for inner, stride, rows, step in
+             [(8, 4, 4, 1), (4, 4, 8, 1), (8, 2, 4, 40), (4, 3, 4, 12), (16, 2, 2, 1), (2, 4, 4, -1), (8, 2, 2, 16)]]
+    functions = []
+    for k, (t, inner, stride, rows, step) in enumerate(cases):
+        index = n.Ramp(ramp(-min(step, 0) * (rows - 1), inner, stride), b.const(INT32.with_lanes(inner), step), rows)
+        value = n.Load(t.with_lanes(inner * rows), "a", index, b.true(inner * rows))
+        functions.append(function(f"f{k}", store("out", value, 0), {"a": t}, {"out": t}).functions[0])
+    text = generate(LoweredModule("f", functions), machine(32))
+    library = build(text)
+    for k, (t, inner, stride, rows, step) in enumerate(cases):
+        at = -min(step, 0) * (rows - 1) + (np.arange(rows)[:, None] * step + np.arange(inner) * stride).ravel()
+        body = text[text.index(f"int f{k}_body"):]
+        for _, count, offset in re.findall(r"const [iuf](\d+)x(\d+)u \*\)\(a\w*(?: \+ (\d+))?\)", body[:body.index("\n}")]):
+            assert int(offset or 0) + int(count) - 1 <= at.max(), cases[k]
+        a, out = numbers(t, at.max() + 1), np.zeros(inner * rows, numpy_type(t))
+        call(library, f"f{k}", [a, out])
+        np.testing.assert_array_equal(out, a[at], err_msg=str(cases[k]))
+
+
 def test_load_after_store_is_read_again() -> None:
     """What was loaded is forgotten when its memory is written, kept when other memory is."""
     a = load(F32, "out", 0, 8)

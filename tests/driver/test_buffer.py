@@ -66,6 +66,7 @@ def test_extents_must_fit_int32() -> None:
 
 @pytest.mark.parametrize("args", [
     (hl.Int(32), [-1]), (hl.Int(32), 4), (hl.Int(32), [2, 2], [0, 0]), (hl.Int(32),), (hl.Handle(), [4]), (np.zeros(3), 5), (hl.Int(32), [4], [0], "n", 1),
+    (hl.Int(32), [3.5]),
 ])
 def test_bad_constructions(args: tuple[Any, ...]) -> None:
     with pytest.raises((TypeError, ValueError, hl.CompileError)):
@@ -110,11 +111,12 @@ def test_views_in_place_and_not() -> None:
 @pytest.mark.parametrize("change", [
     lambda b: b.crop(0, -1, 2), lambda b: b.crop(0, 1, 20), lambda b: b.crop(7, 0, 1), lambda b: b.slice(1, 9), lambda b: b.slice(9), lambda b: b.embed(9),
     lambda b: b.translate([1, 2, 3, 4]), lambda b: b.transpose([0, 0, 1]), lambda b: b.transpose(0, 5), lambda b: b.set_min([1, 2, 3, 4]), lambda b: b.dim(3),
-    lambda b: b.copy_from(hl.Buffer(hl.Int(16), [1, 1, 1])),
+    lambda b: b.copy_from(hl.Buffer(hl.Int(16), [1, 1, 1])), lambda b: b.set_min([2**31 - 3]), lambda b: b.translate(1, -2**31 - 1), lambda b: b.set_min([1.5]),
+    lambda b: b.embed(0, 2**31),
 ])
 def test_bad_views_leave_the_buffer_alone(change: Any) -> None:
     b = counted()
-    with pytest.raises((IndexError, ValueError, hl.CompileError)):
+    with pytest.raises((IndexError, ValueError, TypeError, hl.CompileError)):
         change(b)
     assert shape(b) == [(0, 4, 1), (0, 3, 4), (0, 2, 12)]
 

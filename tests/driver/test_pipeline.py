@@ -38,7 +38,7 @@ def test_forms_of_realize() -> None:
     want = np.arange(4) + 10 * np.arange(3)[:, None]
     array, buffer, listed = np.zeros((3, 4), np.int32), hl.Buffer(hl.Int(32), [4, 3]), hl.Buffer(hl.Int(32), [4, 3])
     assert f.realize(buffer) is f.realize([listed]) is f.realize(array) is f.realize([np.zeros((3, 4), np.int32)]) is None
-    for got in (f.realize([4, 3]), f.realize((4, np.int64(3))), f.realize(sizes=[4, 3]), array, buffer, listed):
+    for got in (f.realize([4, 3]), f.realize((4, np.int64(3))), f.realize([np.int64(4), np.int32(3)]), f.realize(sizes=[4, 3]), array, buffer, listed):
         np.testing.assert_array_equal(np.asarray(got), want)
     offset = hl.Buffer(np.zeros((3, 4), np.int32)).translated([100, -1])
     f.realize(offset)
@@ -65,6 +65,7 @@ def test_several_outputs() -> None:
     ("ab", TypeError, "a list of sizes"), ([4.5, 2], TypeError, "integers"), ([-1, 4], hl.PipelineError, "dimension 0 is negative (-1)"),
     (np.zeros((4, 4), np.int16), hl.PipelineError, "has type int32 but type of the buffer passed in is int16"),
     (np.zeros(4, np.int32), hl.PipelineError, "exactly 2 dimensions, but the buffer passed in has 1"),
+    ([2**31, 1], hl.CompileError, "size 2147483648 in dimension 0, which exceeds the maximum"),
     ([40, 40], hl.PipelineError, "is accessed at 39, which is beyond the max (3) in dimension 0"),
 ])
 def test_bad_outputs(dst: Any, error: type[Exception], text: str) -> None:

@@ -33,6 +33,7 @@ COMPILING = {
     "vectors of no constant extent": ("f[x, y] = x; f.vectorize(x); f.compile_jit()", "f.s0.x", "vectorized", "constant"),
     "unrolling of no constant extent": ("f[x, y] = x; f.unroll(y); f.compile_jit()", "f.s0.y", "unrolled", "constant"),
     "partition without effect": ("f[x] = x; f.always_partition(x); f.compile_jit()", "f.s0.x", "partition(Always)"),
+    "overflow of constants": ("f[x] = x; f[x] += hl.i32(2**30) * 2; f.compile_jit()", "update 0 of Func f", "1073741824*2", "2147483648", "int32", "wider type"),
     "undefined Func": ("f.realize([4])", "f", "undefined"),
     "undefined Pipeline": ("hl.Pipeline().compile_jit()", "Pipeline", "undefined"),
     "update after realize": ("f[x] = x; f.realize([4]); f[x] += 1", "f", "already been realized or used"),
@@ -46,6 +47,9 @@ COMPILING = {
 RUNNING = {
     "read beyond the end": ("im.set(small); f[x, y] = im[x + 1, y]; f.realize([4, 4])", "Input buffer im", "at 4", "max (3)", "dimension 0", "pipeline f"),
     "read before the start": ("im.set(small); f[x, y] = im[x, y - 2]; f.realize([4, 4])", "Input buffer im", "at -2", "min (0)", "dimension 1"),
+    "read beyond int32": (
+        "im.set(small); f[x, y] = im[x * 4, y]; out = hl.Buffer(hl.UInt(8), [4, 4]); out.set_min([2**30, 0]); f.realize(out)",
+        "Input buffer im", "at 2147483647", "max (3)", "dimension 0"),
     "output of another type": ("f[x, y] = x; f.realize(small)", "Output buffer f", "int32", "uint8"),
     "output of another rank": ("f[x] = hl.u8(x); f.realize(small)", "Output buffer f", "1 dimension", "2 dimensions"),
     "bound that does not cover": ("f[x] = hl.u8(x); f.bound(x, 0, 2); f.realize(hl.Buffer(hl.UInt(8), [10]))", "f in x", "0 to 1", "0 to 9"),

@@ -16,17 +16,13 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-import hypothesis
-from hypothesis import HealthCheck, given, settings
 from tqdm import tqdm
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "oracle")]
 
 import expressions  # noqa: E402
-from harness import run_compiled  # noqa: E402
-from pipelines import Script, pipelines  # noqa: E402
-from test_fuzz import check  # noqa: E402
+from hunt import Case, failures  # noqa: E402
 
 
 def try_expressions(seed: int) -> str:
@@ -40,19 +36,9 @@ def try_expressions(seed: int) -> str:
 
 
 def try_pipelines(seed: int) -> str:
-    """The same for a few random pipelines under random schedules; Hypothesis makes the script minimal."""
-
-    @hypothesis.seed(seed)
-    @settings(max_examples=10, deadline=None, database=None, suppress_health_check=list(HealthCheck), print_blob=False)
-    @given(pipelines())
-    def run(script: Script) -> None:
-        check(script, run_compiled)
-
-    try:
-        run()
-    except Exception as error:  # noqa: BLE001 (whatever it is, the script must be shown)
-        return "".join(traceback.format_exception(error)) + "\n".join(getattr(error, "__notes__", []))
-    return ""
+    """The same for a few random pipelines under random schedules, each in a child process."""
+    cases = [Case(10 * seed + k) for k in range(10)]
+    return "\n".join(f"seed {case.seed} {what}\n{printed}\n{case.text()}" for case, what, printed in failures(cases))
 
 
 def main() -> int:

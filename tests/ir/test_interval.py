@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
@@ -14,8 +15,10 @@ from halide_py.ir.interval import Interval, bounds_of_expr
 from halide_py.ir.intrinsics import intrinsic, math_call
 from halide_py.ir.printer import to_text
 from halide_py.ir.simplify import constant_bound
+from halide_py.ir.simplify.ranges import FIXED_POINT
 from halide_py.ir.traverse import free_variables
 from halide_py.ir.types import BOOL, INT32, Float, Int, Type, UInt
+from halide_py.reference import scalar
 
 K = b.i32
 X, Y, Z = (n.Variable(INT32, v) for v in "xyz")
@@ -57,6 +60,7 @@ CASES: list[tuple[n.Expr, str]] = [
     (image(INT32, X), "[-inf, inf]"),
     (image(UInt(32), X), "[(uint32)0, inf]"),
     (n.Cast(INT32, n.Min(image(UInt(32), X), b.const(UInt(32), 9))), "[0, 9]"),
+    (n.Cast(INT32, intrinsic("shift_right", UInt(32), image(UInt(32), X), b.const(UInt(32), 29))), "[0, 7]"),
     (A(image(UInt(8), X), b.const(UInt(8), 1)), "[(uint8)0, (uint8)255]"),
     (A(n.Cast(UInt(16), image(UInt(8), X)), b.const(UInt(16), 1)), "[(uint16)1, (uint16)256]"),
     (n.Cast(UInt(8), Y), "[(uint8)0, (uint8)7]"),
@@ -67,6 +71,7 @@ CASES: list[tuple[n.Expr, str]] = [
     (intrinsic("unsafe_promise_clamped", INT32, E_, K(0), Z), "[0, z]"),
     (intrinsic("if_then_else", INT32, n.LT(E_, K(2)), X, Z), "[min(a, z), max(b, z)]"),
     (intrinsic("abs", UInt(32), Y), "[(uint32)0, (uint32)7]"),
+    (intrinsic("absd", UInt(32), X, K(4)), "[(uint32)0, uint32(max(b, 8 - a) + -4)]"),
     (n.Cast(INT32, math_call("floor", M(n.Cast(Float(32), Y), b.const(Float(32), 0.5)))), "[0, 3]"),
     (n.LT(E_, K(2)), "[(uint1)0, (uint1)1]"),
     (n.Let("t", A(X, K(1)), M(n.Variable(INT32, "t"), K(2))), "[((a*2) + 2), ((b*2) + 2)]"),
@@ -79,6 +84,32 @@ CASES: list[tuple[n.Expr, str]] = [
 @pytest.mark.parametrize("e, expected", CASES, ids=[f"{i}" for i in range(len(CASES))])
 def test_bounds(e: n.Expr, expected: str) -> None:
     assert text(bounds_of_expr(e, SCOPE, {("g", 0): Interval(K(3), Z)})) == expected
+
+
+@pytest.mark.parametrize("name", sorted(FIXED_POINT))
+def test_fixed_point_values_lie_inside(name: str) -> None:
+    """Every value for arguments between random numbers lies in the interval; both ends are reached where the result is monotone."""
+    rng = random.Random(name)
+    reached = 0
+    for _ in range(60):
+        t = rng.choice([UInt(8), Int(8), UInt(16), Int(16)][:2 if name == "widen_right_mul" else 4])  # int32 overflows
+        wide = t.with_bits(2 * t.bits())
+        types = [wide if name.startswith("widen_right") else t, t] + [UInt(t.bits())] * ("mul_shift_right" in name)
+        if "shift_right" in name and len(types) == 2:
+            types[1] = UInt(t.bits())
+        result = {"absd": UInt(t.bits()), "widening_sub": Int(wide.bits())}.get(name, wide if name.startswith("widen") else t)
+        ends = []
+        for k, u in enumerate(types):
+            top = t.bits() - 1 if "shift_right" in name and k == len(types) - 1 else u.max_value()
+            ends.append(sorted(rng.randint(max(u.min_value(), -top - 1), top) for _ in range(2)))
+        call = n.Call(result, name, tuple(n.Variable(u, f"v{k}") for k, u in enumerate(types)), n.CallType.PureIntrinsic)
+        i = bounds_of_expr(call, {f"v{k}": Interval(*(b.const(u, v) for v in e)) for k, (u, e) in enumerate(zip(types, ends))})
+        low, high = b.as_int(i.min), b.as_int(i.max)
+        values = [scalar.intrinsic(name, result, tuple(types))(*point) for point in
+                  [*itertools.product(*ends), *([rng.randint(*e) for e in ends] for _ in range(30))]]
+        assert low <= min(values) and max(values) <= high, (name, types, ends, text(i))
+        reached += low == min(values) and high == max(values)
+    assert reached > 10 or "shift" in name or name == "widen_right_mul"  # which mostly wraps
 
 
 def test_interval_operations() -> None:

@@ -96,3 +96,21 @@ def test_printed_loops_are_those_that_run_more_than_once() -> None:
         "produce third:", "  for y:", "    for x.yo in [0, 1]:", "      produce second:", "        for x:", "          produce first:", "            for y:",
         "              first(...) = ...", "          consume first:", "            second(...) = ...", "      consume second:", "        for x.yi in [0, 7]:",
         "          third(...) = ..."]
+
+
+def test_a_producer_realized_in_two_stages_has_an_address_in_each() -> None:
+    """The store to `f[1]` looks the same in both realizations, whose storage starts at 1 and at -2."""
+    f, g, k, r = hl.Func("f"), hl.Func("g"), hl.Param(hl.Int(32), "k", 3), hl.RDom([(0, 7)])
+    f[x] = k
+    f[1] = 0
+    g[x, y] = f[6]
+    g[r, y] += f[2 * r - 2]
+    f.compute_at(g, y)
+    np.testing.assert_array_equal(np.array(g.realize([7, 2])), [[6] * 7] * 2)
+    f, g = hl.Func("f"), hl.Func("g")
+    f[x] = (k, 2 * k)
+    f[1] = (f[1][1], f[1][0])
+    g[x, y] = f[6][0]
+    g[r, y] += f[3 * r - 2][0]
+    f.compute_at(g, y)
+    np.testing.assert_array_equal(np.array(g.realize([7, 2])), [[6, 9, 6, 6, 6, 6, 6]] * 2)

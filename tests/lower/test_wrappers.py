@@ -48,6 +48,15 @@ def test_callers_call_their_wrappers() -> None:
     np.testing.assert_array_equal(np.array(one.realize([3, 2])[1]), np.array([[0, 1, 2], [-1, 0, 1]]))
 
 
+def test_a_wrapper_no_call_goes_through_is_an_error() -> None:
+    f, g = hl.Func("wrapped"), hl.Func("caller")
+    f[x] = x
+    g[x] = hl.sum(hl.RDom([(0, 3)]), f[x] * 1, "total")
+    f.in_(g).compute_root()
+    with pytest.raises(CompileError, match='Cannot wrap "wrapped.*" in "caller.*" because .* does not call .*; the Funcs it calls are: total'):
+        g.realize([3])
+
+
 def test_clones_have_their_own_definitions_and_schedule() -> None:
     f, g, h = hl.Func(), hl.Func(), hl.Func()
     f[x, y] = x

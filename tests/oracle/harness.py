@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from pipelines import Script
+from script import Script
 
-from halide_py.errors import PipelineError
+from halide_py.errors import CompileError, PipelineError
 from halide_py.ir import nodes as n
 from halide_py.ir.function import Function
 from halide_py.ir.module import ArgumentKind, LoweredArgument
@@ -24,18 +23,30 @@ from halide_py.reference import algorithm
 from halide_py.reference.loop_ir import run_lowered
 from halide_py.reference.storage import BufferArgument, numpy_type
 
-SLOW = os.environ.get("HL_TEST_ALL", "0") != "0"
-EXPECTED_REFUSALS = ("do not cover required region", "is accessed at", "too small to store the required region")  # `bound` too small; a region that one query does not settle
+# `bound` or `bound_storage` too small; a region that one query does not settle.
+EXPECTED_REFUSALS = ("do not cover required region", "is accessed at", "too small to store the required region")
 
 
-def build(script: Script, scheduled: bool = True) -> Any:
-    """Execute the definitions and the schedule; returns the output Func."""
+def build(script: Script, scheduled: bool = True) -> dict[str, Any]:
+    """Execute the definitions and the schedule; returns the script's names. Directives that are refused leave the script."""
     names: dict[str, Any] = {}
-    text = script.preamble() + "\n" + "\n".join(script.schedule if scheduled else []) + "\n"
+
+    def run(text: str) -> None:
+        exec(compile(text, "<generated pipeline>", "exec"), names)
+
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
-        exec(compile(text, "<generated pipeline>", "exec"), names)
-    return names[script.funcs[-1].name]
+        run(script.preamble())
+        accepted = []
+        for line in script.schedule if scheduled else []:
+            try:
+                run(line)
+                accepted.append(line)
+            except (CompileError, NameError):  # a name that a refused directive would have made
+                pass
+        if scheduled:
+            script.schedule[:] = accepted
+    return names
 
 
 def parameters(f: Function) -> Iterator[Parameter]:
@@ -53,28 +64,30 @@ def parameters(f: Function) -> Iterator[Parameter]:
                     work.append(e.func)
 
 
-def lowered(f: Function) -> Any:
-    """The pipeline of one Func in loop IR."""
+def lowered(outputs: Sequence[Function]) -> Any:
+    """The pipeline in loop IR."""
     args = []
-    for p in sorted(parameters(f), key=lambda p: p.name):
+    for p in sorted({p for f in outputs for p in parameters(f)}, key=lambda p: p.name):
         kind = ArgumentKind.InputBuffer if p.is_buffer else ArgumentKind.InputScalar
         args.append(LoweredArgument(p.name, kind, p.type, p.dimensions, p))
-    return lower([f], args, f.name, Target.host())
+    return lower(outputs, args, outputs[0].name, Target.host())
 
 
-def run_loop_ir(f: Function, shape: tuple[int, ...]) -> list[np.ndarray]:
-    """Lower and interpret: a bounds query first, then the run on buffers of the size it asks for, cropped to `shape`."""
-    fn = lowered(f)
+def run_loop_ir(script: Script, names: dict[str, Any]) -> list[np.ndarray]:
+    """Lower and interpret. Unless `script.exact`, a bounds query first, then the run on buffers of the size it asks for, cropped."""
+    fn = lowered(functions(script, names))
+    shape, mins = list(script.shape), list(script.mins)
     given: list[Any] = []
     for arg in fn.args:
         if arg.kind is ArgumentKind.OutputBuffer:
-            given.append(BufferArgument(None, [0] * len(shape), arg.type, list(shape), [int(np.prod(shape[:d])) for d in range(len(shape))]))
+            given.append(BufferArgument(None, list(mins), arg.type, list(shape), [int(np.prod(shape[:d])) for d in range(len(shape))]))
         elif arg.kind is ArgumentKind.InputBuffer:
             buffer = arg.param.buffer
             given.append((np.asarray(buffer).T, [buffer.dim(d).min() for d in range(arg.dimensions)]))
         else:
             given.append(arg.param.value)
-    run_lowered(fn, given, strict=False)
+    if not script.exact:
+        run_lowered(fn, given, strict=False)
     outputs = []
     for i, arg in enumerate(fn.args):
         if arg.kind is ArgumentKind.OutputBuffer:
@@ -82,18 +95,23 @@ def run_loop_ir(f: Function, shape: tuple[int, ...]) -> list[np.ndarray]:
             outputs.append((array, given[i].mins))
             given[i] = BufferArgument(array, given[i].mins, arg.type)
     run_lowered(fn, given, strict=False)
-    return [a[tuple(slice(-m, -m + e) for m, e in zip(mins, shape))] for a, mins in outputs]
+    return [a[tuple(slice(m - low, m - low + e) for low, m, e in zip(lows, mins, shape))] for a, lows in outputs]
 
 
-def run_compiled(func: Any, shape: tuple[int, ...]) -> list[np.ndarray]:
+def run_compiled(script: Script, names: dict[str, Any]) -> list[np.ndarray]:
     """Compile and run, through the public API."""
-    result = func.realize(list(shape))
-    return [np.asarray(b).T for b in (result if isinstance(result, (list, tuple)) else [result])]
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(script.run(), "<generated pipeline>", "exec"), names)
+    return [a.T for a in names["results"]]
 
 
-def expected(func: Any, shape: tuple[int, ...]) -> list[np.ndarray]:
+def functions(script: Script, names: dict[str, Any]) -> list[Function]:
+    return [names[f.name].function for f in script.outputs]
+
+
+def expected(script: Script) -> list[np.ndarray]:
     """What the algorithm says."""
-    return algorithm.realize([func.function], shape)
+    return algorithm.realize(functions(script, build(script, scheduled=False)), script.shape, script.mins)
 
 
 def compare(got: list[np.ndarray], want: list[np.ndarray], script: Script) -> None:
@@ -102,6 +120,19 @@ def compare(got: list[np.ndarray], want: list[np.ndarray], script: Script) -> No
         np.testing.assert_array_equal(g, w, err_msg="\n" + script.text())
 
 
-def refused(error: PipelineError) -> bool:
-    """Whether a run may be refused for this reason under a random schedule."""
-    return any(reason in str(error) for reason in EXPECTED_REFUSALS)
+def check(script: Script, run: Callable[[Script, dict[str, Any]], list[np.ndarray]]) -> bool:
+    """The scheduled script gives what the algorithm says; False if it is refused, for a reason its schedule may have."""
+    want = expected(script)
+    names = build(script)
+    try:
+        got = run(script, names)
+    except CompileError:
+        assert script.schedule, "refused without a schedule"
+        return False
+    except PipelineError as error:
+        spilled = script.exact and "Output buffer" in str(error)  # an update writes where it likes, which a buffer given must have
+        if not spilled and (not script.schedule or not any(reason in str(error) for reason in EXPECTED_REFUSALS)):
+            raise
+        return False
+    compare(got, want, script)
+    return True

@@ -56,7 +56,7 @@ def test_runtime(programs: dict[str, Path], tmp_path: Path, build: str, check: s
     if check in NOT_UNDER[build]:
         pytest.skip(f"not meaningful under {build}")
     null = "allocator_may_return_null=1"
-    env = {**os.environ, "HL_NUM_THREADS": "3", "ASAN_OPTIONS": null, "TSAN_OPTIONS": f"halt_on_error=1:{null}"}
+    env = {**os.environ, "LD_PRELOAD": "", "HL_NUM_THREADS": "3", "ASAN_OPTIONS": null, "TSAN_OPTIONS": f"halt_on_error=1:{null}"}
     if check == "kept_memory_is_bounded":
         env["HL_SCRATCH_CACHE"] = str(16 << 20)
     if check == "trace_file":

@@ -170,7 +170,7 @@ def _abs(s: Simplifier, e: n.Call) -> Range:
     low, high = s.range(e.args[0])
     if low is None or high is None:
         return 0, None if e.type.bits() >= 32 else int(e.type.max_value())
-    return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
+    return _distance((low, high))
 
 
 def _bitwise_and(s: Simplifier, e: n.Call) -> Range:
@@ -206,7 +206,60 @@ def _saturate(s: Simplifier, e: n.Call) -> Range:
     return (max(low, min(high, r[0])) if r[0] is not None else low), (max(low, min(high, r[1])) if r[1] is not None else high)
 
 
+def _sub(r: Range, s: Range) -> Range:
+    return add(r, times(s, -1))
+
+
+def _clamp(r: Range, t: Type) -> Range:
+    """A range computed in unbounded integers and then saturated."""
+    low, high = int(t.min_value()), int(t.max_value())
+    return (low if r[0] is None else max(low, min(high, r[0]))), (high if r[1] is None else max(low, min(high, r[1])))
+
+
+def _shifted(r: Range, amount: Range, rounding: bool) -> Range:
+    """r >> amount for an amount that is not negative."""
+    half = 1 << amount[0] >> 1 if rounding and amount[0] is not None and amount[0] == amount[1] else 0
+    ends = [None if v is None else [(v + half) >> a for a in (amount[0] or 0, 80 if amount[1] is None else amount[1])] for v in r]
+    return None if ends[0] is None else min(ends[0]), None if ends[1] is None else max(ends[1]) + (rounding and amount[0] != amount[1])
+
+
+def _by(rounding: bool, saturating: bool) -> Callable[..., Range]:
+    """A product, or one number, shifted right."""
+    def rule(t: Type, *args: Range) -> Range:
+        *factors, amount = args
+        if amount[0] is None or amount[0] < 0:
+            return type_range(t)
+        out = _shifted(_product(*factors) if len(factors) > 1 else factors[0], amount, rounding)
+        return _clamp(out, t) if saturating else fit(out, t)
+    return rule
+
+
+def _halved(r: Range) -> Range:
+    return None if r[0] is None else r[0] >> 1, None if r[1] is None else r[1] >> 1
+
+
+def _distance(r: Range) -> Range:
+    low, high = r
+    if low is None or high is None:
+        return 0, None
+    return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
+
+
+# The fixed-point functions: their result type and the ranges of their arguments give the range of the result.
+FIXED_POINT: dict[str, Callable[..., Range]] = {
+    "absd": lambda t, r, s: intersect(_distance(_sub(r, s)), type_range(t)),
+    **dict.fromkeys(("widening_add", "widen_right_add"), lambda t, r, s: fit(add(r, s), t)),
+    **dict.fromkeys(("widening_sub", "widen_right_sub"), lambda t, r, s: fit(_sub(r, s), t)),
+    **dict.fromkeys(("widening_mul", "widen_right_mul"), lambda t, r, s: fit(_product(r, s), t)),
+    "saturating_add": lambda t, r, s: _clamp(add(r, s), t), "saturating_sub": lambda t, r, s: _clamp(_sub(r, s), t),
+    "halving_add": lambda t, r, s: fit(_halved(add(r, s)), t), "halving_sub": lambda t, r, s: fit(_halved(_sub(r, s)), t),
+    "rounding_halving_add": lambda t, r, s: fit(_halved(add(add(r, s), (1, 1))), t),
+    "mul_shift_right": _by(False, True), "rounding_mul_shift_right": _by(True, True),
+    "widening_shift_right": _by(False, False), "rounding_shift_right": _by(True, False)}
+
+
 _CALLS: dict[str, Callable[[Simplifier, n.Call], Range]] = {
+    **{name: (lambda s, e: FIXED_POINT[e.name](e.type, *map(s.range, e.args))) for name in FIXED_POINT},
     "likely": lambda s, e: s.range(e.args[0]), "likely_if_innermost": lambda s, e: s.range(e.args[0]),
     "if_then_else": lambda s, e: union(s.range(e.args[1]), s.range(e.args[2])) if len(e.args) == 3 else type_range(e.type),
     "unsafe_promise_clamped": _promise, "abs": _abs, "bitwise_and": _bitwise_and, "shift_left": _shift, "shift_right": _shift,

@@ -1,0 +1,106 @@
+"""Runs random scripts by seed, each in a child process, so that one that crashes or hangs is named like one that is wrong.
+
+    python tests/oracle/hunt.py FIRST COUNT [--compiled] [--unscheduled] [--funcs N] [--seconds N] [--jobs N]
+
+prints each failing seed with what it did and its script. Without --compiled the loop IR is interpreted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from harness import check, run_compiled, run_loop_ir  # noqa: E402
+from pipelines import random_script  # noqa: E402
+
+MEMORY = 4 << 30
+REFUSED = 2  # exit status of a child whose schedule was refused
+
+
+@dataclass(frozen=True)
+class Case:
+    """One script: its seed and how it is run."""
+
+    seed: int
+    compiled: bool = True
+    scheduled: bool = True
+    funcs: int = 4
+
+    def run(self) -> bool:
+        script = random_script(self.seed, self.funcs, self.scheduled)
+        return check(script, run_compiled if self.compiled else run_loop_ir)
+
+    def text(self) -> str:
+        return random_script(self.seed, self.funcs, self.scheduled).text()
+
+
+def _child(case: Case, report: int, seconds: int) -> None:
+    """What the child does: the case, within bounds; how it failed goes to the pipe."""
+    if "asan" not in os.environ.get("LD_PRELOAD", ""):
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    signal.alarm(seconds)
+    os.dup2(report, 2)
+    os.dup2(report, 1)
+    try:
+        os._exit(0 if case.run() else REFUSED)
+    except BaseException:  # noqa: BLE001  whatever it is, it is the finding
+        os.write(report, traceback.format_exc()[-6000:].encode())
+        os._exit(1)
+
+
+def outcome(status: int) -> str:
+    """What a child's exit status means; empty when all is well, or when the schedule was refused."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        return "took too long" if number == signal.SIGALRM else f"crashed with {signal.Signals(number).name}"
+    return "" if os.WEXITSTATUS(status) in (0, REFUSED) else "failed"
+
+
+def failures(cases: list[Case], seconds: int = 60, jobs: int = 1) -> Iterator[tuple[Case, str, str]]:
+    """(case, outcome, what was printed) of each case that failed. Runs `jobs` children at a time."""
+    todo, running = list(reversed(cases)), {}
+    while todo or running:
+        while todo and len(running) < jobs:
+            case, out = todo.pop(), os.memfd_create("report")
+            pid = os.fork()
+            if pid == 0:
+                _child(case, out, seconds)
+            running[pid] = case, out
+        pid, status = os.wait()
+        case, out = running.pop(pid)
+        if outcome(status):
+            yield case, outcome(status), os.pread(out, 20000, 0).decode(errors="replace")
+        os.close(out)
+
+
+def main() -> int:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("first", type=int)
+    p.add_argument("count", type=int)
+    p.add_argument("--compiled", action="store_true")
+    p.add_argument("--unscheduled", action="store_true")
+    p.add_argument("--funcs", type=int, default=4)
+    p.add_argument("--seconds", type=int, default=60)
+    p.add_argument("--jobs", type=int, default=1)
+    a = p.parse_args()
+    start, found = time.monotonic(), 0
+    cases = [Case(seed, a.compiled, not a.unscheduled, a.funcs) for seed in range(a.first, a.first + a.count)]
+    for case, what, printed in failures(cases, a.seconds, a.jobs):
+        found += 1
+        print(f"==== seed {case.seed} {what}\n{printed}\n---- script\n{case.text()}", flush=True)
+    print(f"{found} of {a.count} failed, {time.monotonic() - start:.0f} s")
+    return found != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
