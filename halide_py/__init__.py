@@ -65,7 +65,6 @@ from .lang.callable import Callable
 from .lang.effects import gather, memoize_tag, print, print_when, random_float, random_int, random_uint, require, scatter
 from .lang.expr import Expr
 from .lang.extern import ExternFunctionHandle, extern
-from .lang.extern_stage import ExternFuncArgument
 from .lang.float_math import (
     acos,
     acosh,
@@ -175,6 +174,7 @@ if TYPE_CHECKING:
     from .generators.fields import ArgInfo, ArgInfoDirection, ArgInfoKind, GeneratorParam, InputBuffer, InputScalar, OutputBuffer, OutputScalar
     from .generators.generator import Generator
     from .generators.registry import alias, create_callable_from_generator, generator
+    from .lang.extern_stage import ExternFuncArgument
     from .lang.library import load_library
     from .lang.serialization import deserialize_parameters, deserialize_pipeline, serialize_pipeline
 
@@ -194,6 +194,7 @@ __getattr__ = deferred(__name__, {
     "generators.fields": "ArgInfo ArgInfoDirection ArgInfoKind GeneratorParam InputBuffer InputScalar OutputBuffer OutputScalar",
     "generators.generator": "Generator",
     "generators.registry": "alias create_callable_from_generator generator",
+    "lang.extern_stage": "ExternFuncArgument",
     "lang.serialization": "deserialize_parameters deserialize_pipeline serialize_pipeline",
 })
 

@@ -1,6 +1,6 @@
 """Floor 5: what users write. Expr handles and their operators, Var, RDom, Func, Stage, Buffer, Param, reductions, boundary
 conditions, Pipeline. Everything here fills the plain data of `ir.function` and hands it to `driver`.
-What reasons about updates is loaded with the first one.
+What reasons about updates is loaded with the first one, as are extern stages.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from ..deferred import deferred
 
 if TYPE_CHECKING:
     from . import associativity as associativity
+    from . import extern_stage as extern_stage
     from . import independence as independence
     from . import rfactor as rfactor
 
-__getattr__ = deferred(__name__, {name: name for name in ("associativity", "independence", "rfactor")})
+__getattr__ = deferred(__name__, {name: name for name in ("associativity", "extern_stage", "independence", "rfactor")})

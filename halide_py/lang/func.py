@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from .. import lang
 from ..errors import CompileError, user_error, user_location
 from ..ir import build as b
 from ..ir import nodes as n
@@ -16,7 +17,6 @@ from ..ir.types import Type
 from . import definitions
 from .devices import DeviceCopies
 from .expr import Expr, Operand, binary, convertible, to_expr
-from .extern_stage import define_extern
 from .func_schedule import FuncSchedulable
 from .param import OutputImageParam, image_element
 from .rdom import RVar
@@ -337,7 +337,7 @@ class Func(FuncSchedulable, DeviceCopies, Runnable):
             given[key] = value
         if len(shape) > len(names) or "types" not in given or "arguments" not in given:
             raise TypeError("define_extern() takes the function's name, its arguments, the types of the values and the dimensions")
-        define_extern(self.function, function_name, params, given.pop("types"), given.pop("arguments"), **given)
+        lang.extern_stage.define_extern(self.function, function_name, params, given.pop("types"), given.pop("arguments"), **given)
 
     def output_buffer(self) -> OutputImageParam:
         """The output buffer, to constrain its shape or to use its bounds in expressions."""

@@ -64,7 +64,7 @@ def test_import_loads_what_describes_a_pipeline_and_no_compiler() -> None:
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert "halide_py.lang.func" in loaded
     later = ("halide_py.ir.simplify", "halide_py.lower.p", "halide_py.codegen_c", "halide_py.driver.c", "halide_py.autodiff.", "halide_py.generators",
-             "subprocess", "tempfile")
+             "subprocess", "tempfile", "hashlib")
     assert not {m for m in loaded if m.startswith(later)}
     with pytest.raises(AttributeError, match="module 'halide_py' has no attribute 'nonsense'"):
         hl.nonsense  # noqa: B018
