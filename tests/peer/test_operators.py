@@ -140,6 +140,7 @@ def test_as_in_halide(t: Type, u: Type) -> None:
         assert {name: str(ours[name].type()) for name in both} == {name: str(theirs[name].type()) for name in both}
         if floats:
             both = [name for name in both if not any(word in name for word in ("halving", "bits", "saturating"))]
+            both = [name for name in both if name not in ("u8", "u64", "lerp")]  # negative numbers as unsigned ones
         if 64 in (t[1], u[1]):
             both = [name for name in both if "mul_shift" not in name]
         want = values(halide, {name: theirs[name] for name in both}, their_x, 8)
