@@ -14,7 +14,7 @@ from collections.abc import Callable
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.traverse import Rec, mentions, nodes_of, rewrite, substitute
-from . import memory
+from . import addresses, memory
 from .ctypes_of import memory_type
 from .emitter import Emitter
 
@@ -39,7 +39,7 @@ def atomic(em: Emitter, s: n.Atomic, stmt: Callable[[Emitter, n.Stmt], None]) ->
 
 
 def _place(em: Emitter, s: n.Store) -> str:
-    return f"&{memory.element(em, s.name, s.value.type.element_of(), s.index)}"
+    return f"&{addresses.element(em, s.name, s.value.type.element_of(), s.index)}"
 
 
 def _first(body: n.Stmt) -> n.Store:
