@@ -8,8 +8,9 @@ Each mark is solved for the loop variable (linear conditions; inner loop variabl
 An innermost serial loop becomes three loops, or two nested ones if vectors are moved inwards and no more (`_shifted`); any other
 keeps one loop with `if (steady) .. else ..`, two copies of its body instead of three. Copies outside the steady state lose their marks, so that cold code is not split again.
 
-Only where it pays: a mark counts if it varies with the innermost loop around it, belongs to the loop being split, or decides how often
-an inner loop runs (the first rows of a sliding window); anything else is loop invariant and hoisted by the C compiler.
+Only where it pays: a mark counts if it varies with the innermost loop around it, belongs to the loop being split, decides how often an
+inner loop runs (the first rows of a sliding window), or is a vector, which keeps loads from being dense; anything else is loop
+invariant and hoisted by the C compiler.
 `likely_if_innermost` alone never causes a copy of the body, it only joins one.
 Loops with Partition.Never stay; with Partition.Always they must split. Behaviour: Halide's PartitionLoops.cpp.
 """
@@ -93,7 +94,7 @@ class _Finder:
             self.expr(child, around)
         mark = None if e in self.accepted else self.mark(e)
         limits = self.solver.solve(self.solver.resolve(mark.condition)) if mark is not None else None
-        if mark is None or limits is None or (around != self.loop.name and around not in limits.loops):
+        if mark is None or limits is None or (around != self.loop.name and around not in limits.loops and e.type.is_scalar()):
             return
         self.accepted[e] = mark.steady
         self.found.append((mark, limits))

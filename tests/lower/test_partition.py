@@ -70,6 +70,8 @@ CASES: dict[str, n.Stmt] = {
                                                 n.LetStmt("rows", sub(add("y", 3), "start"), loop("k", "rows", store("a", add("k", "x"), "y"), low="start"))))),
     "tail of vectors": vectorize(loop("xo", b.div(add("n", 7), b.i32(8)), n.LetStmt("base", mul("xo", 8), loop(
         "xi", 8, n.IfThenElse(marked(lt(add("base", "xi"), "n")), store("a", add("base", "xi"), load("c", add("base", "xi")))), VECTOR)))),
+    "vectors around a loop": vectorize(loop("xo", "n", loop("r", 2, loop("xi", 8, store("a", add(mul("xo", 4), "xi"), add("r", load(
+        "c", likely_clamp(sub(add(mul("xo", 4), "xi"), 3), 0, "w")))), VECTOR)))),
     "shifted vectors": shifted(likely_clamp(sub(add("base", "xi"), 3), 0, sub("w", 1))),
     "shifted vectors alone": shifted(add("base", add("xi", "w"))),
 }
