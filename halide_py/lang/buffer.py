@@ -21,6 +21,7 @@ from ..ir.types import Type
 from .buffer_views import BufferViews
 from .expr import Operand
 from .param import image_element
+from .promotion import checked_type
 from .storage import Array, Shape, Storage, allocate, allocate_shape, wrap
 
 _SWEEP_BYTES = 1 << 28
@@ -86,6 +87,8 @@ class Buffer(BufferViews):
                 raise TypeError("Buffer(type, sizes[, storage_order][, name]): sizes is missing or there are too many arguments")
             array = allocate(*source)
             self.storage = Storage(array, source[0], [0] * array.ndim, name)
+        elif len(source) > 1 and isinstance(source[0], (type, np.dtype)):
+            checked_type(source[0], "Buffer()")
         elif len(source) > 1:
             raise TypeError("Buffer(array, name, reverse_axes): the name must be a string and reverse_axes a bool")
         elif isinstance(source[0], Buffer):

@@ -350,6 +350,8 @@ class Func(FuncSchedulable, DeviceCopies, Runnable):
 
     # -- definitions
 
+    __iter__ = __contains__ = None  # subscripts make references without end
+
     def __getitem__(self, args: Any) -> FuncRef:
         return FuncRef(self, args)
 

@@ -15,7 +15,7 @@ from ..ir.intrinsics import intrinsic
 from ..ir.printer import to_text
 from ..ir.types import BOOL, Float, Int, Type, TypeCode, UInt
 from .expr import Expr, absolute, to_node
-from .promotion import convert, literal, lossless, match_lanes, match_types
+from .promotion import checked_type, convert, literal, lossless, match_lanes, match_types
 from .tuples import Tuple, is_tuple_like, to_tuple
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -27,7 +27,7 @@ def cast(t: Type, e: Any) -> Expr:
 
     Raises CompileError for casts between handles and numbers; `reinterpret` them through uint64.
     """
-    node = to_node(e)
+    t, node = checked_type(t, "cast()"), to_node(e)
     if node.type.is_handle() != t.is_handle():
         way = f"reinterpret(Handle(), u64({to_text(node)}))" if t.is_handle() else f"reinterpret(UInt(64), {to_text(node)})"
         raise user_error(f"Can't cast {to_text(node)} of type {node.type} to {t}. The only legal way is {way}")
@@ -38,7 +38,7 @@ def cast(t: Type, e: Any) -> Expr:
 
 def reinterpret(t: Type, e: Any) -> Expr:
     """The bits of `e` read as type `t`. Raises CompileError when the widths differ."""
-    node = to_node(e)
+    t, node = checked_type(t, "reinterpret()"), to_node(e)
     if node.type.bits() * node.type.lanes() != t.bits() * t.lanes():
         raise user_error(f"Reinterpret cast from type {node.type} which has {node.type.bits() * node.type.lanes()} bits, "
                          f"to type {t} which has {t.bits() * t.lanes()} bits")
@@ -47,7 +47,7 @@ def reinterpret(t: Type, e: Any) -> Expr:
 
 def saturating_cast(t: Type, e: Any) -> Expr:
     """`e` converted to type `t`, clamped to its range first."""
-    node = to_node(e)
+    t, node = checked_type(t, "saturating_cast()"), to_node(e)
     return Expr.of(node if node.type is t else intrinsic("saturating_cast", t.with_lanes(node.type.lanes()), node))
 
 
@@ -292,7 +292,7 @@ def strict_float(e: Any) -> Expr:
 
 def undef(t: Type) -> Expr:
     """No value: a definition of it stores nothing."""
-    return Expr.of(intrinsic("undef", t))
+    return Expr.of(intrinsic("undef", checked_type(t, "undef()")))
 
 
 def logical_not(e: Any) -> Expr:

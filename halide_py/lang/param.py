@@ -19,7 +19,7 @@ from . import definitions
 from .edits import count_edit
 from .expr import Expr, Operand, to_expr
 from .parameter import Parameter
-from .promotion import convert, literal, lossless
+from .promotion import checked_type, convert, literal, lossless
 from .rdom import Range
 from .wrapping import callers_of, wrapper
 
@@ -53,7 +53,7 @@ class Param(Operand):
         name = given.get("name")
         if name is not None and not isinstance(name, str):
             raise TypeError(f"the name of a Param must be a string, not {name!r}")
-        self.param = ParameterData(unique_name(name) if name else anonymous_name("p"), type, False)
+        self.param = ParameterData(unique_name(name) if name else anonymous_name("p"), checked_type(type, "Param()"), False)
         if given.get("value") is not None:
             self.set(given["value"])
 
@@ -313,7 +313,12 @@ class ImageParam(OutputImageParam):
 
     def __init__(self, type: Type | None = None, dimensions: int = 0, name: str | None = None) -> None:
         if type is not None:
-            self.param = ParameterData(unique_name(name) if name else anonymous_name("p"), type, True, int(dimensions))
+            t = checked_type(type, "ImageParam()")
+            if not isinstance(dimensions, int) or dimensions < 0:
+                raise TypeError(f"ImageParam() takes the number of dimensions after the type, not {dimensions!r}")
+            self.param = ParameterData(unique_name(name) if name else anonymous_name("p"), t, True, dimensions)
+
+    __iter__ = __contains__ = None  # subscripts make Exprs without end
 
     def __getitem__(self, args: Any) -> Expr:
         return image_element(self._defined(), definitions.places_of(args))

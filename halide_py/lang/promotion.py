@@ -24,6 +24,19 @@ from ..ir.types import BOOL, INT32, INT64, Float, Int, Type
 FLOAT32 = Float(32)
 
 
+def checked_type(t: Any, what: str) -> Type:
+    """`t`, which must be a Type. Raises TypeError, which names the Type that a NumPy dtype or a Python type stands for."""
+    if isinstance(t, Type):
+        return t
+    try:
+        dtype = np.dtype(t) if t is not None else None
+    except TypeError:
+        dtype = None
+    name = {"u": "UInt", "i": "Int", "f": "Float", "b": "Bool"}.get(dtype.kind) if dtype is not None else None
+    example = "hl.Float(32)" if dtype is None or name is None else "hl.Bool()" if name == "Bool" else f"hl.{name}({8 * dtype.itemsize})"
+    raise TypeError(f"{what} takes a type such as {example}, not {t!r}")
+
+
 def literal(x: Any) -> int | float | bool | None:
     """The Python number behind a literal operand; None for everything else. NumPy scalars count as the Python numbers they hold."""
     if isinstance(x, (bool, int, float)):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import halide_py as hl
@@ -89,3 +91,16 @@ def test_wrong_python_types(program: str) -> None:
     im = hl.ImageParam(hl.UInt(8), 2)
     with pytest.raises(TypeError):
         eval(program, {"hl": hl, "x": x, "y": y, "im": im})
+
+
+@pytest.mark.parametrize(("make", "meant"), [
+    (lambda: hl.cast(np.uint8, hl.Var("x")), "hl.UInt(8)"), (lambda: hl.ImageParam(np.dtype("f4"), 2), "hl.Float(32)"), (lambda: hl.Param(bool), "hl.Bool()"),
+    (lambda: hl.Buffer(np.int16, [4]), "hl.Int(16)"), (lambda: hl.undef(float), "hl.Float(64)"), (lambda: hl.reinterpret("q!", hl.Var("x")), "hl.Float(32)"),
+    (lambda: hl.saturating_cast(hl.Var("x"), np.int8), "hl.Float(32)"), (lambda: hl.ImageParam(hl.UInt(8), "im"), "number of dimensions"),
+    (lambda: list(hl.ImageParam(hl.UInt(8), 1)), "not iterable"), (lambda: list(hl.Func("f")), "not iterable"), (lambda: 3 in hl.Func("f"), "not "),
+])
+def test_what_numpy_users_try(make: Callable[[], object], meant: str) -> None:
+    """A dtype is no Type: the message names the one meant. Subscripts never end, so what has them is not iterated over."""
+    with pytest.raises(TypeError) as caught:
+        make()
+    assert meant in str(caught.value)
