@@ -7,7 +7,7 @@ from typing import Any
 
 from . import nodes as n
 from .bounds import RULES, Bounds
-from .build import FALSE, TRUE, as_const, const, is_false, is_true, select
+from .build import FALSE, TRUE, as_const, const, is_false, is_likely, is_true, select
 from .conditions import conjuncts, limit
 from .interval_type import Interval, type_interval
 from .simplify import linear
@@ -198,8 +198,8 @@ def _extremum(b: Bounds, e: Any) -> Interval:
 def _select(b: Bounds, e: n.Select) -> Interval:
     x, y = _in_branch(b, e.true_value, e.condition, True), _in_branch(b, e.false_value, e.condition, False)
     fixed = b.bounds(e.condition)
-    if fixed.min is None or fixed.min is not fixed.max or e.type.is_vector():
-        return b.join([x, y])
+    if fixed.min is None or fixed.min is not fixed.max or e.type.is_vector() or is_likely(e.condition):
+        return b.join([x, y])  # what is likely speaks of a loop further out: ends that follow its variable fold, a choice between them does not
     c = fixed.min  # the same for all: it decides between the intervals
     low, high = (None if p is None or q is None else b.simple(select(c, p, q)) for p, q in ((x.min, y.min), (x.max, y.max)))
     return Interval(low, high)

@@ -252,6 +252,11 @@ def likely(e: n.Expr) -> n.Expr:
     return n.Call(e.type, "likely", (e,), n.CallType.PureIntrinsic)
 
 
+def is_likely(e: n.Expr) -> bool:
+    """Whether a condition or value is marked as that of the steady state."""
+    return isinstance(e, n.Call) and e.name in ("likely", "likely_if_innermost")
+
+
 NOTHING = n.Evaluate(i32(0))
 
 

@@ -31,15 +31,10 @@ def predicate(root: N, condition: n.Expr) -> N:
     return rewrite(root, {n.Load: load, n.Store: store})
 
 
-def is_likely(e: n.Expr) -> bool:
-    """Whether a condition or value is marked as that of the steady state."""
-    return isinstance(e, n.Call) and e.name in ("likely", "likely_if_innermost")
-
-
 def strip_likely(root: N) -> N:
     """`root` without marks."""
 
     def call(c: n.Call, rec: Rec) -> n.Expr:
-        return rec(c.args[0]) if is_likely(c) else c.map_children(rec)  # type: ignore[no-any-return]
+        return rec(c.args[0]) if b.is_likely(c) else c.map_children(rec)  # type: ignore[no-any-return]
 
     return rewrite(root, {n.Call: call})

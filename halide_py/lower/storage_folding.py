@@ -19,6 +19,7 @@ from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.boxes import boxes_provided, boxes_required, boxes_touched
+from ..ir.build import is_likely
 from ..ir.function import Function, StorageDim
 from ..ir.simplify import constant_bound, prove, simplify
 from ..ir.traverse import Rec, mentions, nodes_of, rewrite
@@ -26,7 +27,6 @@ from .bounds_inference import FuncValues
 from .buffers import error
 from .environment import Environment
 from .extern_stages import passed_to_extern
-from .guards import is_likely
 from .sliding_window import monotonic, slidable_dims
 
 
