@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .deferred import deferred
-from .driver.abi import get_num_threads, install_dir, set_num_threads
+from .driver.abi import get_num_threads, install_dir, memoization_cache_cleanup, memoization_cache_evict, memoization_cache_set_size, set_num_threads
 from .driver.file_types import OutputFileType, StmtOutputFormat
 from .errors import CompileError, HalideError, HalideWarning, InternalError, PipelineError
-from .ir.function import TailStrategy
+from .ir.function import LoopAlignStrategy, PrefetchBoundStrategy, TailStrategy
 from .ir.module import ArgumentKind, LinkageType, NameMangling
 from .ir.nodes import MemoryType, Partition
 from .ir.target import (
@@ -63,6 +63,7 @@ from .lang.bits import (
 from .lang.buffer import Buffer, BufferDimension
 from .lang.callable import Callable
 from .lang.effects import gather, memoize_tag, print, print_when, random_float, random_int, random_uint, require, scatter
+from .lang.eviction import EvictionKey
 from .lang.expr import Expr
 from .lang.extern import ExternFunctionHandle, extern
 from .lang.float_math import (
@@ -206,15 +207,16 @@ __all__ = [
     "ArgumentEstimates", "ArgumentKind", "asin", "asinh", "atan", "atan2", "atanh", "BFloat", "Bool", "BoundaryConditions", "Buffer",
     "BufferDimension", "Callable", "cast", "ceil", "clamp", "compile_standalone_runtime", "CompileError", "concat_bits", "cos", "cosh",
     "count_leading_zeros", "count_trailing_zeros", "custom_gradient", "CustomGradient", "Derivative", "DeviceAPI", "Dimension",
-    "div_round_to_zero", "erf", "evaluate", "evaluate_may_gpu", "exp", "Expr", "extern", "ExternFuncArgument", "ExternFunctionHandle", "extract_bits", "f16",
+    "div_round_to_zero", "erf", "evaluate", "evaluate_may_gpu", "EvictionKey", "exp", "Expr", "extern", "ExternFuncArgument", "ExternFunctionHandle", "extract_bits", "f16",
     "f32", "f64", "fast_cos", "fast_exp", "fast_inverse", "fast_inverse_sqrt", "fast_log", "fast_pow", "fast_sin", "Float", "floor",
     "fract", "Func", "FuncRef", "funcs", "FuncTupleElementRef", "gather", "get_host_target", "get_jit_target_from_environment",
     "get_num_threads", "get_target_from_environment", "gradient_rules", "HalideError", "HalideWarning", "halving_add", "halving_sub",
     "Handle", "host_supports_target_device", "hypot", "i16", "i16_sat", "i32", "i32_sat", "i64", "i64_sat", "i8", "i8_sat", "ImageParam",
-    "Int", "InternalError", "is_finite", "is_inf", "is_nan", "lambda_func", "lerp", "likely", "likely_if_innermost", "link_modules", "log",
-    "logical_not", "LoopLevel", "max", "maximum", "memoize_tag", "MemoryType", "min", "minimum", "mod_round_to_zero", "Module",
+    "Int", "InternalError", "is_finite", "is_inf", "is_nan", "lambda_func", "lerp", "likely", "likely_if_innermost", "link_modules", "log", "LoopAlignStrategy",
+    "logical_not", "LoopLevel", "max", "maximum", "memoization_cache_cleanup", "memoization_cache_evict", "memoization_cache_set_size",
+    "memoize_tag", "MemoryType", "min", "minimum", "mod_round_to_zero", "Module",
     "mul_shift_right", "mux", "OutputFileType", "OutputImageParam", "Param", "Parameter", "Partition", "Pipeline", "PipelineError",
-    "popcount", "pow", "print", "print_when", "product", "propagate_adjoints", "random_float", "random_int", "random_uint", "Range", "RDom",
+    "popcount", "pow", "print", "PrefetchBoundStrategy", "print_when", "product", "propagate_adjoints", "random_float", "random_int", "random_uint", "Range", "RDom",
     "register_extern_stage_gradient", "register_gradient", "reinterpret", "require", "round", "rounding_halving_add", "rounding_mul_shift_right", "rounding_shift_left",
     "rounding_shift_right", "RVar", "saturating_add", "saturating_cast", "saturating_sub", "scatter", "select", "set_num_threads", "sin",
     "sinh", "sqrt", "Stage", "StmtOutputFormat", "stop_gradient", "strict_float", "sum", "TailStrategy", "tan", "tanh", "Target",

@@ -19,6 +19,11 @@ double hl_bfloat16_value(uint16_t bits);
 /* What the one pthread_atfork handler calls around fork(). */
 void hl_memory_before_fork(void);
 void hl_memory_after_fork(void);
+void hl_async_before_fork(void);
+void hl_async_after_fork_in_parent(void);
+void hl_async_after_fork_in_child(void);
+void hl_memo_before_fork(void);
+void hl_memo_after_fork(void);
 void hl_trace_before_fork(void);
 void hl_trace_after_fork(void);
 

@@ -296,6 +296,15 @@ float halide_float16_bits_to_float(uint16_t bits);
 void halide_profiler_report(void *user_context);
 void halide_profiler_reset(void);
 
+/* ---- Memoization ---- */
+
+/* Bytes that the results of memoized Funcs may take; 0 stands for the default, 1 MiB. Those unused for longest go first. */
+void halide_memoization_cache_set_size(int64_t size);
+/* Forget all results kept under an eviction key. */
+void halide_memoization_cache_evict(void *user_context, uint64_t eviction_key);
+/* Forget all results. */
+void halide_memoization_cache_cleanup(void);
+
 /* ---- Error reports: each gives the code to return. ---- */
 
 int halide_error_bounds_inference_call_failed(void *user_context, const char *extern_stage_name, int result);
@@ -401,6 +410,24 @@ int hl_print(void *user_context, const char *kinds, ...);
 /* Report one event of a trace from its parts; gives the event's identity. `value` and `coordinates` are null where the event has none. */
 int halide_trace_helper(void *user_context, const char *func, void *value, int *coordinates, int type_code, int type_bits,
                         int type_lanes, int event, int parent_id, int value_index, int dimensions, const char *trace_tag);
+
+/* Tasks that run at the same time. `group` is memory of HL_GROUP_WORDS 64-bit words and one for each of its n semaphores, which start at `counts`.
+ * To acquire takes one, waiting for it; it gives 0, or another number where a task of the fork has failed: then leave with that. */
+enum { HL_GROUP_WORDS = 14 };
+int hl_semaphores_init(void *group, int32_t n, const int32_t *counts);
+int hl_semaphore_acquire(void *group, int32_t i);
+int hl_semaphore_release(void *group, int32_t i);
+/* Call task(user_context, 0, closure) and task(user_context, 1, closure) at the same time; gives 0 or the failure that came first. */
+int hl_fork(void *user_context, void *group, halide_task_t task, uint8_t *closure);
+
+/* Copy the result kept under a key of `words` words to a realization of that many bytes; gives 1 if there is one, else 0. */
+int hl_memo_fetch(const int64_t *key, int32_t words, void *to, int64_t bytes);
+/* Keep a copy of a realization under a key. Gives 0. */
+int hl_memo_keep(const int64_t *key, int32_t words, const void *from, int64_t bytes, int32_t has_eviction_key, uint64_t eviction_key);
+/* Write a region to a file, whose name's end says the format. `shape`: extent and stride (in elements) of each dimension. Gives 0 or an error code. */
+int hl_debug_to_file(const char *filename, const void *first, int32_t code, int32_t bits, int32_t dimensions, const int64_t *shape);
+/* A hash of a buffer's elements; 0 without data. */
+int64_t _halide_buffer_digest(const void *buffer);
 
 /* ---- Fields of buffers, for generated code: `buffer` is a halide_buffer_t *, passed around as a handle. ---- */
 

@@ -60,19 +60,24 @@ static _Atomic(halide_do_task_t) custom_do_task;
 /* ---- Fork ---- */
 
 static void before_fork(void) {
+    hl_async_before_fork();
     pthread_mutex_lock(&pool.lock);
     hl_memory_before_fork();
+    hl_memo_before_fork();
     hl_trace_before_fork();
 }
 
 static void after_fork_in_parent(void) {
     hl_trace_after_fork();
+    hl_memo_after_fork();
     hl_memory_after_fork();
     pthread_mutex_unlock(&pool.lock);
+    hl_async_after_fork_in_parent();
 }
 
 static void after_fork_in_child(void) {
     hl_trace_after_fork();
+    hl_memo_after_fork();
     hl_memory_after_fork();
     pool.newest = NULL;
     pool.started = pool.idle = pool.waiting = pool.ending = 0;
@@ -80,6 +85,7 @@ static void after_fork_in_child(void) {
     pthread_cond_init(&pool.work, NULL);
     pthread_cond_init(&pool.done, NULL);
     pthread_mutex_unlock(&pool.lock);
+    hl_async_after_fork_in_child();
 }
 
 __attribute__((constructor)) static void watch_forks(void) {

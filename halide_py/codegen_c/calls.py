@@ -9,6 +9,7 @@ from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.intrinsics import ExternFunction
 from . import expand, externs, intrinsics
+from .addresses import pointer, wide
 from .ctypes_of import constant, is_half, memory_type, value_type
 from .emitter import HANDLERS, MASKS, Emitter
 from .memory import to_memory
@@ -249,6 +250,59 @@ def _part_of_buffer(em: Emitter, e: n.Call, start: int, count: int) -> str:
     return em.name("void *", f"(void *)&{name}")
 
 
+def _memo(em: Emitter, e: n.Call, start: int, count: int) -> str:
+    """memo_fetch(first, last, key...) and memo_keep(first, last, has eviction key, eviction key, key...)."""
+    first, last = e.args[:2]
+    assert isinstance(first, n.Load) and isinstance(last, n.Load)
+    p, t = pointer(em, first.name, first.type), memory_type(first.type)
+    low, high = (em.named("int64_t", wide(em, x.index)) for x in (first, last))
+    evicted, words = ((), e.args[2:]) if e.name == "memo_fetch" else (e.args[2:4], e.args[4:])
+    key = em.unit.temporary()
+    em.line(f"const int64_t {key}[{len(words)}] = {{{', '.join(map(em.scalar, words))}}};")
+    more = "".join(f", {em.scalar(x)}" for x in evicted)
+    text = f"hl_{e.name}({key}, {len(words)}, {p} + {low}, ({high} - {low} + 1) * (int64_t)sizeof({t}){more})"
+    name = em.name(value_type(e.type), f"({text}) != 0" if e.type.is_bool() else text)
+    em.remember((e, start, count), name, e)
+    return name
+
+
+def _semaphore(em: Emitter, e: n.Call, start: int, count: int) -> str:
+    """semaphores(group, counts...), semaphore_acquire(group, i), semaphore_release(group, i)."""
+    group = e.args[0]
+    assert isinstance(group, n.Load)
+    p = em.names[group.name]
+    if e.name == "semaphores":
+        counts = em.unit.temporary()
+        em.line(f"const int32_t {counts}[{len(e.args) - 1}] = {{{', '.join(map(em.scalar, e.args[1:]))}}};")
+        return em.name("int32_t", f"hl_semaphores_init({p}, {len(e.args) - 1}, {counts})")
+    return em.name("int32_t", f"hl_{e.name}({p}, {em.scalar(e.args[1])})")
+
+
+def _debug_to_file(em: Emitter, e: n.Call, start: int, count: int) -> str:
+    """debug_to_file(name, first, [extent, second]...)."""
+    filename, first, *shape = e.args
+    assert isinstance(first, n.Load)
+    t, origin = first.type, em.named("int64_t", wide(em, first.index))
+    words = []
+    for extent, second in zip(shape[::2], shape[1::2]):
+        assert isinstance(second, n.Load)
+        words += [em.scalar(extent), f"{wide(em, second.index)} - {origin}"]
+    table = em.unit.temporary()
+    em.line(f"const int64_t {table}[{len(words) or 1}] = {{{', '.join(words) or '0'}}};")
+    p = pointer(em, first.name, t)
+    name = em.name("int32_t", f"hl_debug_to_file((const char *){em.scalar(filename)}, {p} + {origin}, {t.code().value}, {t.bits()}, {len(shape) // 2}, {table})")
+    em.remember((e, start, count), name, e)
+    return name
+
+
+def _prefetch(em: Emitter, e: n.Call, start: int, count: int) -> str:
+    """prefetch(load): no effect but on caches."""
+    place = e.args[0]
+    assert isinstance(place, n.Load)
+    em.line(f"__builtin_prefetch({pointer(em, place.name, place.type)} + {wide(em, place.index)});")
+    return "0"
+
+
 def _undef(em: Emitter, e: n.Call, start: int, count: int) -> str:
     """No value is better than any other; stores of it were dropped before."""
     return "0" if count == 1 else f"(({em.c_type(e.type, count)}){{}})"
@@ -266,6 +320,9 @@ _SPECIAL: dict[str, Form] = {
     "if_then_else": _if_then_else, "return_second": _return_second, "require": _require, "print": _print, "print_when": _print, "stringify": _stringify,
     "trace": _trace, "undef": _undef, "user_context_value": _user_context,
     "_halide_buffer_new": _new_buffer, "_halide_buffer_part": _part_of_buffer,
+    "memo_fetch": _memo, "memo_keep": _memo,
+    "debug_to_file": _debug_to_file, "prefetch": _prefetch,
+    "semaphores": _semaphore, "semaphore_acquire": _semaphore, "semaphore_release": _semaphore,
 }
 _MASKS: dict[str, MaskForm] = {
     "if_then_else": _if_then_else_mask, "return_second": _return_second_mask, "require": _require_mask, "print": _print_mask, "print_when": _print_mask,

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.traverse import free_variables, nodes_of
-from ..ir.types import Type
+from ..ir.types import INT32, Type
 from .ctypes_of import c_identifier, memory_type, short_type, value_type
 from .emitter import Emitter, Pieces
 from .expressions import piece_sizes
@@ -31,8 +32,21 @@ class Captured(NamedTuple):
 
 def parallel(em: Emitter, s: n.For, body: Body) -> None:
     """Write the task function and the call that runs it."""
-    task = em.unit.fresh(f"task_{s.name}")
     low, extent = em.scalar(s.min), em.scalar(s.extent)
+    _launch(em, s, body, lambda task, closure: f"halide_do_par_for({em.context}, {task}, {low}, {extent}, {closure})")
+
+
+def fork(em: Emitter, s: n.Fork, body: Body) -> None:
+    """Write one function of both tasks, and the call that runs them at the same time."""
+    which = em.unit.fresh(f"side_of_{s.name}")
+    first = n.EQ(n.Variable(INT32, which), b.i32(0))
+    em.shared = em.shared.union(access.name for side in (s.first, s.rest) for access in nodes_of(side, n.Store))
+    both = n.For(which, b.i32(0), b.i32(2), n.ForType.Parallel, n.Partition.Never, n.IfThenElse(first, s.first, s.rest))
+    _launch(em, both, body, lambda task, closure: f"hl_fork({em.context}, {em.names[s.name]}, {task}, {closure})")
+
+
+def _launch(em: Emitter, s: n.For, body: Body, run: Callable[[str, str], str]) -> None:
+    task = em.unit.fresh(f"task_{s.name}")
     index = em.unit.fresh(s.name)
     captured = _function(em, s.body, body, f"{task}_body", (s.name, index))
     struct = f"struct {task}_closure"
@@ -43,7 +57,7 @@ def parallel(em: Emitter, s: n.For, body: Body) -> None:
                                         f"    return {task}_body(uc, {index}{members});", "}", ""]))
     closure = em.unit.fresh("captured")
     em.line(f"{struct} {closure} = {{{', '.join(one.value for one in captured) or '0'}}};")
-    call = f"halide_do_par_for({em.context}, {task}, {low}, {extent}, (uint8_t *)&{closure})"
+    call = run(task, f"(uint8_t *)&{closure}")
     if em.profile is None:
         _call(em, call, s)
         return
@@ -70,7 +84,7 @@ def _call(em: Emitter, call: str, s: n.Stmt) -> None:
 def _function(em: Emitter, s: n.Stmt, body: Body, name: str, index: tuple[str, str] | None) -> list[Captured]:
     """Write the function `name` of a statement; `index`: the IR name and C name of the loop variable it is a function of."""
     inner = Emitter(em.unit, em.uses, "uc")
-    inner.outlined, inner.profile = True, em.profile
+    inner.outlined, inner.profile, inner.shared = True, em.profile, em.shared
     inner.arguments, inner.writes, inner.expansions, inner.aliases = em.arguments, em.writes, em.expansions, dict(em.aliases)
     captured: list[Captured] = []
     if index:
@@ -129,5 +143,6 @@ def _pointers(em: Emitter, inner: Emitter, s: n.Stmt, captured: list[Captured]) 
     for name, t in outside.items():
         member, local = f"{c_identifier(name)}_{len(captured)}", em.unit.fresh(name)
         ctype = memory_type(t)
-        captured.append(Captured(f"{ctype} *HL_RESTRICT const {local}", f"{ctype} *{member}", member, f"({ctype} *){em.names[name]}"))
+        own = "" if name in em.shared else "HL_RESTRICT "
+        captured.append(Captured(f"{ctype} *{own}const {local}", f"{ctype} *{member}", member, f"({ctype} *){em.names[name]}"))
         inner.names[name], inner.pointers[name] = local, t

@@ -105,6 +105,7 @@ class Emitter:
         self.lines: list[str] = []
         self.factors: dict[n.Expr, str] = {}  # constants that the C compiler shall not look into -> their names
         self.indent = 1
+        self.shared: frozenset[str] = frozenset()  # storage that another task writes meanwhile
         self.outlined = False  # the function is of loops only, its pointers are parameters: see closures
         self.arguments: dict[str, LoweredArgument] = {}  # the buffers among the function's arguments
         self.names: dict[str, str] = {}  # IR name -> C operand

@@ -8,6 +8,7 @@ from typing import Any
 from ..errors import InternalError
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.intrinsics import PLACES
 from ..ir.traverse import nodes_of
 from ..ir.types import Type
 from . import atomics, closures, memory
@@ -59,7 +60,7 @@ def _loads(s: n.Stmt) -> Iterator[n.Load]:
         if not one.mask & n.Load.bit or one in seen or isinstance(one, n.IfThenElse):
             continue
         seen.add(one)
-        if isinstance(one, n.For):
+        if isinstance(one, n.For) or isinstance(one, n.Call) and one.name in PLACES:
             continue
         if isinstance(one, n.Call) and one.name in ("if_then_else", "require"):
             stack.append(one.args[0])
@@ -147,6 +148,10 @@ def _for(em: Emitter, s: n.For) -> None:
         em.close()
 
 
+def _fork(em: Emitter, s: n.Fork) -> None:
+    closures.fork(em, s, body)
+
+
 def _is_small(s: n.Stmt) -> bool:
     """A loop over vectors in a small array: unrolled, the array lives in registers."""
     return not s.mask & n.For.bit and not any(True for _ in nodes_of(s, n.Allocate)) and any(x.index.type.is_vector() for x in nodes_of(s, n.Store))
@@ -224,5 +229,5 @@ def _evaluate(em: Emitter, s: n.Evaluate) -> None:
 
 _HANDLERS: dict[type[n.Stmt], Callable[[Emitter, Any], None]] = {
     n.Block: _block, n.LetStmt: _let, n.Assert: _assert, n.Produce: _produce, n.For: _for, n.Store: _store, n.Allocate: _allocate, n.IfThenElse: _if,
-    n.Evaluate: _evaluate, n.Atomic: _atomic,
+    n.Evaluate: _evaluate, n.Atomic: _atomic, n.Fork: _fork,
 }

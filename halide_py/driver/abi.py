@@ -61,6 +61,26 @@ def get_num_threads() -> int:
     return int(runtime().halide_get_num_threads())
 
 
+def memoization_cache_set_size(size: int) -> None:
+    """Bytes that the results of memoized Funcs may take, in this process; 0: the default, 1 MiB. Results unused for longest go first.
+
+    Raises ValueError for a negative size.
+    """
+    if size < 0:
+        raise ValueError(f"memoization_cache_set_size({size}): the size must not be negative")
+    runtime().halide_memoization_cache_set_size(size)
+
+
+def memoization_cache_evict(eviction_key: int) -> None:
+    """Forget all results of Funcs memoized with `EvictionKey(eviction_key)`."""
+    runtime().halide_memoization_cache_evict(ffi.NULL, eviction_key & 0xFFFF_FFFF_FFFF_FFFF)
+
+
+def memoization_cache_cleanup() -> None:
+    """Forget the results of all memoized Funcs."""
+    runtime().halide_memoization_cache_cleanup()
+
+
 _BUFFER, _DIMENSIONS, _BYTES, _ADDRESS = (ffi.typeof(t) for t in ("halide_buffer_t *", "halide_dimension_t[]", "uint8_t[]", "uintptr_t"))
 _HEAD = struct.Struct("=QQQQBBHi")  # device, device_interface, host, flags, type, dimensions
 _DIMENSION = struct.Struct("=iiiI")

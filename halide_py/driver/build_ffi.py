@@ -46,6 +46,9 @@ void halide_shutdown_thread_pool(void);
 const char *hl_last_error(void);
 void hl_clear_error(void);
 void hl_trim_memory(void);
+void halide_memoization_cache_set_size(int64_t size);
+void halide_memoization_cache_evict(void *user_context, uint64_t eviction_key);
+void halide_memoization_cache_cleanup(void);
 """
 
 

@@ -34,6 +34,7 @@ from .cache import write_atomically
 from .cross import is_foreign
 from .file_types import OutputFileType
 from .toolchain import Toolchain, clang_toolchain
+from .viewer import viewer
 
 _WHOLE_RUNTIME = ("-all_load", STATIC_RUNTIME) if sys.platform == "darwin" else ("--whole-archive", STATIC_RUNTIME)
 _INCLUDE = re.compile(r'^#include "(hl_\w+\.h)"\n', re.MULTILINE)
@@ -150,7 +151,7 @@ _MAKERS: dict[OutputFileType, Callable[[Unit], bytes | str]] = {
     OutputFileType.static_library: static_library,
     OutputFileType.stmt: lambda unit: "".join(to_text(e.inner.body) + "\n" for e in unit.entries),
     OutputFileType.conceptual_stmt: lambda unit: "".join(e.conceptual for e in unit.entries),
-    OutputFileType.stmt_html: lambda unit: to_html(unit.name, "".join(to_text(e.inner.body) + "\n" for e in unit.entries)),
+    OutputFileType.stmt_html: lambda unit: viewer(unit.name, [e.inner.body for e in unit.entries], unit.c_text()),
     OutputFileType.conceptual_stmt_html: lambda unit: to_html(unit.name, "".join(e.conceptual for e in unit.entries)),
 }
 _REFUSED = {

@@ -31,6 +31,15 @@ class TailStrategy(enum.IntEnum):
     Auto = 8
 
 
+class LoopAlignStrategy(enum.IntEnum):
+    """How the ranges of two stages that share a loop lie on each other: starts together, ends together, or each where it is."""
+
+    AlignStart = 0
+    AlignEnd = 1
+    NoAlign = 2
+    Auto = 3
+
+
 @dataclass(frozen=True, eq=False)
 class ReductionVariable:
     """One dimension of a reduction domain: the name of its Variable (`r$x`) and its int32 range."""
@@ -97,34 +106,6 @@ OUTERMOST = "__outermost"
 
 
 @dataclass(eq=False)
-class StageSchedule:
-    """The loops of one definition."""
-
-    rvars: list[ReductionVariable] = field(default_factory=list)
-    splits: list[Split] = field(default_factory=list)
-    dims: list[Dim] = field(default_factory=list)
-    touched: bool = False  # the user scheduled it, or said unscheduled()
-    allow_race_conditions: bool = False
-    atomic: bool = False
-    override_associativity: bool = False
-    specializations: list[Specialization] = field(default_factory=list)
-
-    def copy(self) -> StageSchedule:
-        """A schedule of its own that says the same."""
-        return replace(self, rvars=list(self.rvars), splits=[replace(s) for s in self.splits], dims=[replace(d) for d in self.dims],
-                       specializations=[replace(s, schedule=s.schedule and s.schedule.copy()) for s in self.specializations])
-
-
-@dataclass
-class Specialization:
-    """Another schedule for the runs in which `condition`, of parameters only, holds; without a schedule such runs fail with the message `failure`."""
-
-    condition: Expr
-    schedule: StageSchedule | None
-    failure: str = ""
-
-
-@dataclass(eq=False)
 class LoopLevel:
     """A place in the loop nest: inline, root, or just inside loop `var` of stage `stage` of Func `func` (stage -1: not decided by the user).
 
@@ -168,6 +149,56 @@ def root_level() -> LoopLevel:
     return LoopLevel(kind="root")
 
 
+class PrefetchBoundStrategy(enum.IntEnum):
+    """What of a region to prefetch where it leaves the memory there is: what is inside, nothing, or all of it (prefetches do not fault)."""
+
+    Clamp = 0
+    GuardWithIf = 1
+    NonFaulting = 2
+
+
+@dataclass(eq=False)
+class Prefetch:
+    """In loop `at`, hint at the region of Func or buffer `what` that the iteration `offset` after the one of loop `source` reads."""
+
+    what: str
+    at: str
+    source: str
+    offset: Expr
+    strategy: PrefetchBoundStrategy
+
+
+@dataclass(eq=False)
+class StageSchedule:
+    """The loops of one definition."""
+
+    rvars: list[ReductionVariable] = field(default_factory=list)
+    splits: list[Split] = field(default_factory=list)
+    dims: list[Dim] = field(default_factory=list)
+    touched: bool = False  # the user scheduled it, or said unscheduled()
+    allow_race_conditions: bool = False
+    atomic: bool = False
+    override_associativity: bool = False
+    fuse_level: LoopLevel = field(default_factory=inline_level)  # the loop, of another Func's stage, that is shared with it
+    fuse_align: dict[str, LoopAlignStrategy] = field(default_factory=dict)
+    prefetches: list[Prefetch] = field(default_factory=list)
+    specializations: list[Specialization] = field(default_factory=list)
+
+    def copy(self) -> StageSchedule:
+        """A schedule of its own that says the same."""
+        return replace(self, rvars=list(self.rvars), splits=[replace(s) for s in self.splits], dims=[replace(d) for d in self.dims], prefetches=list(self.prefetches),
+                       specializations=[replace(s, schedule=s.schedule and s.schedule.copy()) for s in self.specializations])
+
+
+@dataclass
+class Specialization:
+    """Another schedule for the runs in which `condition`, of parameters only, holds; without a schedule such runs fail with the message `failure`."""
+
+    condition: Expr
+    schedule: StageSchedule | None
+    failure: str = ""
+
+
 @dataclass(eq=False)
 class Bound:
     """A promise about (`bound`) or an alignment of (`align_bounds`) the computed region in one pure dimension."""
@@ -204,6 +235,9 @@ class FuncSchedule:
     memory: MemoryType = MemoryType.Auto
     inline_requested: bool = False
     default_loops: bool = False  # vectors and threads where stages have no directives: see lower.default_loops
+    is_async: bool = False
+    memoized: bool = False
+    eviction_key: Expr | None = None
 
 
 @dataclass(eq=False)
@@ -259,6 +293,7 @@ class Function:
     trace_stores: bool = False
     trace_realizations: bool = False
     trace_tags: list[str] = field(default_factory=list)
+    debug_file: str = ""
     wrappers: dict[str, Function] = field(default_factory=dict)  # by the caller's name ("": every other caller), what it calls instead of this Func
     wraps: str = ""  # the Func that this one wraps: it stays a plain copy of it
     where: str = ""

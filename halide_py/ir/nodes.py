@@ -461,6 +461,16 @@ class Realize(Stmt):
 
 
 @node
+class Fork(Stmt):
+    """Run `first` and `rest` at the same time, each waiting for the other at the semaphores in allocation `name`; done when both are."""
+
+    name: str
+    first: Stmt
+    rest: Stmt
+    _name: ClassVar[str] = "name"
+
+
+@node
 class HoistedStorage(Stmt):
     """The memory of Func `name`, realized somewhere inside, is allocated here; gone once that is done."""
 

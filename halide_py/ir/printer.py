@@ -248,6 +248,14 @@ class _Printer:
         self.nested(s.body)
         self.line("}")
 
+    def fork(self, s: n.Fork) -> None:
+        """A Fork."""
+        self.line(f"fork ({s.name}) {{")
+        self.nested(s.first)
+        self.line("} and {")
+        self.nested(s.rest)
+        self.line("}")
+
     def loop(self, s: n.For) -> None:
         """A For."""
         self.known.add(s.name)
@@ -398,6 +406,7 @@ _STMTS: dict[type[n.Node], Callable[[_Printer, Any], None]] = {
     n.Realize: _Printer.realize,
     n.HoistedStorage: _Printer.produce,
     n.Atomic: _Printer.produce,
+    n.Fork: _Printer.fork,
     n.Allocate: _Printer.allocate,
     n.Block: _Printer.block,
     n.IfThenElse: _Printer.conditional,

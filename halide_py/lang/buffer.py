@@ -148,7 +148,7 @@ class Buffer(BufferViews):
             p = Parameter(name if self.storage.anonymous else unique_name(name), self.storage.type, True, a.ndim)  # no Func may have the same
             if a.ndim and not dense:
                 p.dims[0] = DimConstraint()  # inputs are dense by default; this one is not
-            p.buffer = Buffer.of_storage(self.storage)
+            p.buffer, p.constant = Buffer.of_storage(self.storage), True
             self.storage.param = p
         return p
 

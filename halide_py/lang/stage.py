@@ -11,23 +11,24 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from .. import lang
-from ..errors import CompileError, user_error, user_location
+from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.function import OUTERMOST, Definition, Dim, DimKind, Function, Specialization, Split, SplitKind, StageSchedule, TailStrategy
+from ..ir.function import OUTERMOST, Dim, DimKind, Specialization, Split, SplitKind, StageSchedule, TailStrategy
 from ..ir.nodes import ForType, Partition
 from ..ir.printer import to_text
 from ..ir.traverse import free_variables, nodes_of
 from ..ir.types import INT32
+from .companions import CompanionDirectives
 from .devices import DeviceDirectives
-from .edits import count_edit
 from .expr import Expr, to_node
 from .promotion import convert
 from .rdom import RVar, VarOrRVar, as_loop, loops
 from .splits import append_split
+from .stage_base import kind_of
 from .var import Var
 
 S = TypeVar("S", bound="StageDirectives")
@@ -37,24 +38,8 @@ _EXACT_TAILS = (TailStrategy.Auto, TailStrategy.GuardWithIf, TailStrategy.Predic
 _WORD = {ForType.Parallel: "parallel", ForType.Vectorized: "vectorized", ForType.Unrolled: "unrolled", ForType.Serial: "serial", ForType.Extern: "extern"}
 
 
-def _kind(is_rvar: bool) -> str:
-    return "RVar" if is_rvar else "Var"
-
-
-class StageDirectives(DeviceDirectives):
+class StageDirectives(CompanionDirectives, DeviceDirectives):
     """Loop directives on one stage of a Func."""
-
-    function: Function
-    _stage = 0
-
-    def _definition(self) -> Definition:
-        stages = self.function.stages()
-        if self._stage >= len(stages):
-            raise user_error(f"Func {self.function.name} is scheduled before it is defined; define it first")
-        return stages[self._stage]
-
-    def _schedule(self) -> StageSchedule:
-        return self._definition().schedule
 
     def specialize(self, condition: Any) -> Stage:
         """Another schedule for the runs in which `condition`, a boolean Expr of parameters and buffers' sizes, holds: `f.specialize(p).vectorize(x, 8)`.
@@ -68,7 +53,7 @@ class StageDirectives(DeviceDirectives):
             self._fail(f"argument 'condition' passed to specialize must be of type bool, but {to_text(e)} has type {e.type}")
         for v in free_variables(e).values():
             if v.param is None:
-                self._fail(f"specialization condition {to_text(e)} depends on {_kind(v.rdom is not None)} {v.name}. Specialization conditions may not depend "
+                self._fail(f"specialization condition {to_text(e)} depends on {kind_of(v.rdom is not None)} {v.name}. Specialization conditions may not depend "
                            "on any Vars or RVars, only on parameters and the shapes of buffers")
         for c in nodes_of(e, n.Call):
             if c.call_type in (n.CallType.Halide, n.CallType.Image):
@@ -98,21 +83,6 @@ class StageDirectives(DeviceDirectives):
         """The Func."""
         return self
 
-    def _edited(self) -> StageSchedule:
-        """The schedule, about to be changed."""
-        s = self._schedule()
-        s.touched = True
-        count_edit()
-        return s
-
-    def _title(self) -> str:
-        return self.function.name if self._stage == 0 else f"{self.function.name}.update({self._stage - 1})"
-
-    def _fail(self, message: str) -> NoReturn:
-        where = user_location()
-        at = f" at {where}" if where else ""
-        raise CompileError(f"In schedule for {self._title()}{at}, {message}\n{self.dump_argument_list()}")
-
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """Several directives in one: when one fails, none was given."""
@@ -123,16 +93,6 @@ class StageDirectives(DeviceDirectives):
         except (CompileError, TypeError):
             s.dims, s.splits, s.touched = before
             raise
-
-    def _dim(self, v: VarOrRVar, directive: str, argument: str) -> Dim:
-        """The loop of that name."""
-        for d in self._schedule().dims:
-            if d.var == v.name():
-                if d.is_rvar() != v.is_rvar:
-                    self._fail(f"{_kind(v.is_rvar)} {v.name()}, {argument} of {directive}(), has the same name as the existing "
-                               f"{_kind(d.is_rvar())} {d.var}")
-                return d
-        return self._fail(f"could not find {argument} of {directive}(): {v.name()}")
 
     def _check_new_name(self, v: VarOrRVar, directive: str, argument: str, free: Sequence[str]) -> None:
         if v.name() not in free and any(d.var == v.name() for d in self._schedule().dims):
@@ -168,7 +128,7 @@ class StageDirectives(DeviceDirectives):
         o, p, q = as_loop(old), as_loop(outer), as_loop(inner)
         for new in (p, q):
             if o.is_rvar != new.is_rvar:
-                self._fail(f"can't split {_kind(o.is_rvar)} {o.name()} into {_kind(new.is_rvar)} {new.name()}; use {_kind(o.is_rvar)}s")
+                self._fail(f"can't split {kind_of(o.is_rvar)} {o.name()} into {kind_of(new.is_rvar)} {new.name()}; use {kind_of(o.is_rvar)}s")
         if p.name() == q.name():
             self._fail(f"can't split {o.name()} into {p.name()} and {q.name()}, because they have the same name")
         d = self._dim(o, "split", "argument 'old'")
@@ -272,7 +232,7 @@ class StageDirectives(DeviceDirectives):
             self._fail(f"can't fuse {i.name()} with itself")
         di, do = self._dim(i, "fuse", "argument 'inner'"), self._dim(o, "fuse", "argument 'outer'")
         if f.is_rvar != (i.is_rvar or o.is_rvar):
-            self._fail(f"can't fuse {_kind(f.is_rvar)} {f.name()} from {_kind(i.is_rvar)} {i.name()} and {_kind(o.is_rvar)} {o.name()}; "
+            self._fail(f"can't fuse {kind_of(f.is_rvar)} {f.name()} from {kind_of(i.is_rvar)} {i.name()} and {kind_of(o.is_rvar)} {o.name()}; "
                        f"the result must be a{'n RVar' if not f.is_rvar else ' Var'}")
         if OUTERMOST in (di.var, do.var):
             self._fail("can't fuse __outermost")
@@ -294,7 +254,7 @@ class StageDirectives(DeviceDirectives):
         """Give a loop another name."""
         o, new = as_loop(old_name), as_loop(new_name)
         if o.is_rvar != new.is_rvar:
-            self._fail(f"can't rename {_kind(o.is_rvar)} {o.name()} to {_kind(new.is_rvar)} {new.name()}")
+            self._fail(f"can't rename {kind_of(o.is_rvar)} {o.name()} to {kind_of(new.is_rvar)} {new.name()}")
         d = self._dim(o, "rename", "argument 'old_name'")
         if d.var == OUTERMOST:
             self._fail("can't rename __outermost")
@@ -481,10 +441,6 @@ class StageDirectives(DeviceDirectives):
         if self._schedule().touched:
             self._fail("unscheduled() is called for a stage that has been scheduled")
         self._edited()
-
-    def dump_argument_list(self) -> str:
-        """The loops, innermost first: `Vars: x y __outermost`."""
-        return f"Vars: {' '.join(d.var for d in self._schedule().dims)}\n"
 
 
 def _tile_arguments(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], list[Any], list[Any], list[Any], TailStrategy]:

@@ -19,7 +19,7 @@ from .bounds_inference import FuncValues
 from .environment import Environment
 from .extern_stages import is_query_symbol
 from .loop_nest import StageNest, var
-from .schedule_functions import Nests
+from .schedule_functions import Nests, head_productions
 
 Boxes = dict[str, Box]
 
@@ -143,10 +143,9 @@ class AllocationBounds:
 
 def _computed_box(s: n.Realize, stages: list[StageNest]) -> Box | None:
     """The region the stages compute, when the production stands right inside the Realize and no stage scatters; None otherwise."""
-    body = s.body
     if any(one.beyond for nest in stages for one in (nest, *(s.nest for s in nest.specializations))):
         return None
-    if not (isinstance(body, n.Block) and isinstance(body.stmts[0], n.Produce) and body.stmts[0].name == s.name):
+    if s.name not in head_productions(s.body):
         return None
     intervals = []
     for d, v in enumerate(stages[0].function.args):

@@ -9,6 +9,7 @@ Halide's src/BoundsInference.cpp.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..errors import CompileError
@@ -166,16 +167,16 @@ class BoundsInference:
             self.productions[s] = frozenset(p.name for p in nodes_of(s, n.Produce))
         return self.productions[s]
 
-    def box_of(self, stage: Stage, producing: StageNest | None, inner: frozenset[str], at_root: bool) -> Box | None:
-        """What is required of `stage` by the consumers that run here."""
+    def box_of(self, stage: Stage, producing: Sequence[StageNest], inner: frozenset[str], at_root: bool) -> Box | None:
+        """What is required of `stage` by the consumers that run here: the stages `producing`, and those produced `inner`."""
         boxes = [stage.output_box] if at_root and stage.output_box is not None else []
         for (consumer, index), required in stage.required.items():
-            here = producing is not None and producing.function.name == consumer and producing.index == index
+            here = any(nest.function.name == consumer and nest.index == index for nest in producing)
             if here or consumer in inner:
                 boxes.append(required)
         return merge_boxes(*boxes) if boxes else None
 
-    def define(self, stage: Stage, body: n.Stmt, producing: StageNest | None, inner: frozenset[str], at_root: bool) -> n.Stmt:
+    def define(self, stage: Stage, body: n.Stmt, producing: Sequence[StageNest], inner: frozenset[str], at_root: bool) -> n.Stmt:
         """`body` with the region of `stage` defined around it."""
         nest, f = stage.nest, stage.nest.function
         box = self.box_of(stage, producing, inner, at_root)
@@ -208,7 +209,7 @@ class BoundsInference:
             body = extern_query(f, nest.definition, body, next(self.queries))
         return b.let_stmts(lets, b.block([*checks, body]))
 
-    def infer(self, body: n.Stmt, producing: StageNest | None, at_root: bool) -> n.Stmt:
+    def infer(self, body: n.Stmt, producing: Sequence[StageNest], at_root: bool) -> n.Stmt:
         """`body` with the regions of everything produced in it defined."""
         inner = self.produced_in(body)
         for stage in self.stages:
@@ -220,16 +221,19 @@ class BoundsInference:
         """A loop of some nest: regions inside it, and the part of its own stage that one iteration covers."""
         if not op.body.mask & n.Produce.bit:
             return op
-        nest, depth = self.nests.by_loop[op.name]
-        around, body = peel(op.body, "")
+        shared = self.nests.shared.get(op.name)
+        members = shared.members if shared is not None else (self.nests.by_loop[op.name],)
+        around, body = peel(op.body, ())
         produced = self.produced_in(body)
         inside = rec(body)
         if inside is not body:
             self.productions[inside] = produced
-        body = self.infer(inside, nest, at_root=False)
-        if nest.function.extern is not None:
-            body = extern_query(nest.function, nest.definition, body, next(self.queries))
-        lets = nest.region_lets(depth)
+        body = self.infer(inside, [nest for nest, _ in members], at_root=False)
+        lets: list[tuple[str, n.Expr]] = [] if shared is None else shared.lets()
+        for nest, depth in members:
+            if nest.function.extern is not None:
+                body = extern_query(nest.function, nest.definition, body, next(self.queries))
+            lets += nest.region_lets(depth)
         return n.For(op.name, op.min, op.extent, op.kind, op.partition, rewrap(around, b.let_stmts(lets, body)))
 
 
@@ -247,4 +251,4 @@ def bounds_inference(s: n.Stmt, nests: Nests, outputs: dict[str, Function], valu
     produced = pass_.produced_in(s)
     body = rewrite(s, {n.For: pass_.loop})
     pass_.productions[body] = produced
-    return pass_.infer(body, None, at_root=True)
+    return pass_.infer(body, (), at_root=True)

@@ -22,6 +22,8 @@ from .environment import Environment
 from .extern_stages import check_extern_arguments
 from .select_guards import guard_selects
 
+DROPPED = (*GRADIENT_MARKS, "memoize_tag")  # said to the derivative and to memoization, which have read the definitions before
+
 N = TypeVar("N", bound=n.Node)
 
 
@@ -54,19 +56,23 @@ def check_inlined_schedule(f: Function) -> None:
     if f.pure.schedule.specializations:
         raise CompileError(f"Func {f.name} is scheduled inline, but has specialize(); give {f.name} a loop nest of its own with compute_root() or compute_at(), or "
                            f"drop the directive ({f.where})")
+    for asked, directive in ((f.schedule.is_async, "async_()"), (f.schedule.memoized, "memoize()")):
+        if asked:
+            raise CompileError(f"Func {f.name} has {directive} but is computed inline; call compute_at() or compute_root() too ({f.where})")
     for level, directives in ((f.schedule.store_level, "store_at() or store_root()"), (f.schedule.hoist_level, "hoist_storage() or hoist_storage_root()")):
         if not level.is_inline():
             raise CompileError(f"Func {f.name} has {directives} but is computed inline; call compute_at() or compute_root() too ({f.where})")
 
 
 def inline_functions(env: Environment, outputs: set[str]) -> Environment:
-    """The environment without the inlined Functions; the definitions of the others call only what is left, and are free of marks for the derivative."""
+    """The environment without the inlined Functions; the definitions of the others call only what is left, and are free of marks for the derivative
+    and for memoization."""
     bodies: dict[str, Function] = {}
     kept: Environment = {}
 
     def call(c: n.Call, rec: Rec) -> n.Expr:
         new = c.map_children(rec)
-        if c.call_type is n.CallType.PureIntrinsic and c.name in GRADIENT_MARKS:
+        if c.name in DROPPED and c.call_type in (n.CallType.PureIntrinsic, n.CallType.Intrinsic):
             return new.args[0]  # type: ignore[no-any-return]
         if c.call_type is not n.CallType.Halide or c.name not in bodies:
             return new  # type: ignore[no-any-return]

@@ -65,7 +65,7 @@ class Fused:
     extent: n.Expr | None = None
 
 
-@dataclass
+@dataclass(eq=False)
 class StageNest:
     """Stage `index` of `function` as loops. `variables` maps each pure Var and RVar (unqualified) to its value in terms of loops and lets."""
 
@@ -118,22 +118,33 @@ class StageNest:
         return body
 
     def loop_stmt(self) -> n.Stmt:
-        """The loops of this nest alone, with the loop bounds frozen in `f.s0.x.loop_min`, `.loop_max`, `.loop_extent` around it."""
+        """The loops of this nest alone, its loop bounds frozen around them."""
+        return b.let_stmts(self.frozen_bounds(), self.loops_at(()))
+
+    def loops_at(self, values: Sequence[n.Expr]) -> n.Stmt:
+        """The loops and what is inside; of the outermost ones only the iterations at `values`."""
         body = self.provide
         if self.function.extern is not None and self.depth():
             body = b.let_stmts(self.region_lets(self.depth()), body)
         for depth in range(self.depth(), -1, -1):
             for c in reversed(self.between(depth)):
                 body = c.wrap(body)
-            if depth:
+            if depth > len(values):
                 loop = self.loops[depth - 1]
                 body = n.For(loop.name, loop.min, loop.extent, loop.kind, loop.partition, body)
+            elif depth:
+                loop = self.loops[depth - 1]
+                body = n.For(loop.name, values[depth - 1], b.i32(1), n.ForType.Serial, loop.partition, body)
+        return body
+
+    def frozen_bounds(self) -> list[tuple[str, n.Expr]]:
+        """The loop bounds as lets around the nest: `f.s0.x.loop_min`, `.loop_max`, `.loop_extent`."""
         lets: list[tuple[str, n.Expr]] = []
         for v in self.base_variables:
             p = self.loop_prefix + v
             low, high = self.asked(v)
             lets += [(p + ".loop_min", low), (p + ".loop_max", high), (p + ".loop_extent", b.add(b.sub(high, low), b.i32(1)))]
-        return b.let_stmts(lets, body)
+        return lets
 
     def scope_inside(self, depth: int) -> Bounds:
         """The interval of every loop variable and let inside loop number `depth - 1`, those further out being symbols."""

@@ -30,6 +30,7 @@ from . import (
     image_checks,
     parameter_checks,
     partition_loops,
+    prefetches,
     ring_buffers,
     scatter_gather,
     sliding_window,
@@ -45,12 +46,15 @@ from . import (
     unroll,
     vectorize,
 )
+from .async_producers import async_producers, check_async
 from .bounds_inference import FuncValues, function_values
 from .constant_overflow import check_constants
+from .debug_files import check_debug_files, write_debug_files
 from .default_loops import with_default_loops
 from .environment import Environment, environment, with_outputs
 from .guards import strip_likely
 from .inline import inline_functions
+from .memoization import MemoKey, inject_memoization, memo_keys
 from .schedule_functions import Nests, schedule_functions
 
 Observer = Callable[[str, float, "n.Stmt | None"], None]
@@ -67,6 +71,7 @@ class Context:
     requirements: Sequence[Requirement]
     env: Environment = field(default_factory=dict)
     nests: Nests = field(default_factory=Nests)
+    memo_keys: dict[str, MemoKey] = field(default_factory=dict)
     values: FuncValues = field(default_factory=dict)
 
     @property
@@ -97,6 +102,8 @@ PASSES: tuple[Pass, ...] = (
     Pass("sliding_window", lambda s, c: sliding_window.sliding_window(s, c.env)),
     # After sliding: boxes follow from what is really computed.
     Pass("allocation_bounds", lambda s, c: allocation_bounds.allocation_bounds(s, c.env, c.values, c.nests)),
+    # Wants the regions by their names, and everything about them settled.
+    Pass("memoization", lambda s, c: inject_memoization(s, c.env, c.memo_keys, c.nests)),
     # From here on each name is bound once, so simplification and memoising across scopes are right.
     Pass("uniquify", lambda s, c: uniquify.uniquify(s)),
     Pass("simplify", lambda s, c: simplify(s)),
@@ -104,8 +111,13 @@ PASSES: tuple[Pass, ...] = (
     Pass("storage_folding", lambda s, c: storage_folding.storage_folding(s, c.env, c.values)),
     # Constant extents make constant strides, so before flattening; after folding, which shrinks some.
     Pass("small_allocations", lambda s, c: small_allocations.bound_small_allocations(s)),
+    # Regions are what is really read now; hints are not to change them.
+    Pass("prefetches", lambda s, c: prefetches.add_prefetches(s, c.env, c.nests, c.args, c.values)),
     # Reports coordinates and tuples, so before both are flattened.
     Pass("tracing", lambda s, c: tracing.inject_tracing(s, c.env, c.output_names, c.args, c.target)),
+    Pass("debug_files", lambda s, c: write_debug_files(s, c.env, c.output_names)),
+    # Traces and folds are in place, and both sides get them; storage is still what it is of.
+    Pass("async_producers", lambda s, c: async_producers(s, c.env, set(c.output_names))),
     # Adds a coordinate that users of traces and messages about sizes need not see.
     Pass("ring_buffers", lambda s, c: ring_buffers.ring_buffers(s, c.env)),
     Pass("tuples", lambda s, c: tuples.split_tuples(s, c.env)),
@@ -188,6 +200,9 @@ def lower(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: st
         names = {f.name for f in outputs}
         defined = environment(outputs)
         check_constants(defined)
+        check_async(defined, names)
+        check_debug_files(defined, names)
+        context.memo_keys = memo_keys(defined, names)
         context.env = inline_functions(with_default_loops(defined, names, target), names)
         s, context.nests = schedule_functions(context.env, names)
         context.values = function_values(context.env)

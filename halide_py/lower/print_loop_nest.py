@@ -11,11 +11,13 @@ from ..ir.function import OUTERMOST, Function, SplitKind, StageSchedule
 from ..ir.intrinsics import ExternFunction
 from ..ir.simplify import simplify
 from ..ir.target import get_jit_target_from_environment
+from .allocation_bounds import allocation_bounds
 from .bounds_inference import bounds_inference, function_values
 from .default_loops import with_default_loops
 from .environment import environment
 from .inline import inline_functions
-from .schedule_functions import Nests, schedule_functions
+from .schedule_functions import Nests, head_productions, schedule_functions
+from .sliding_window import sliding_window
 from .uniquify import uniquify
 
 
@@ -33,8 +35,10 @@ class _Printer:
             self.stmt(s, depth)
             rest = stmts[i + 1:]
             if isinstance(s, n.Produce) and rest:
-                self.line(depth, f"consume {plain(s.name)}:")
-                self.block(rest, depth + 1)
+                for name in head_productions(s):
+                    self.line(depth, f"consume {plain(name)}:")
+                    depth += 1
+                self.block(rest, depth)
                 return
 
     def stmt(self, s: n.Stmt, depth: int) -> None:
@@ -47,7 +51,7 @@ class _Printer:
             if isinstance(s, n.IfThenElse) and s.else_case is not None:
                 self.stmt(s.else_case, depth)
         elif isinstance(s, n.Realize):
-            here = isinstance(s.body, n.Block) and isinstance(s.body.stmts[0], n.Produce) and s.body.stmts[0].name == s.name
+            here = s.name in head_productions(s.body)
             if not here:
                 self.line(depth, f"store {plain(s.name)}:")
             self.stmt(s.body, depth if here else depth + 1)
@@ -99,7 +103,9 @@ def loop_nest_text(outputs: Sequence[Function]) -> str:
     names = {f.name for f in outputs}
     env = inline_functions(with_default_loops(environment(outputs), names, get_jit_target_from_environment()), names)
     s, nests = schedule_functions(env, names)
-    s = bounds_inference(s, nests, {name: env[name] for name in names}, function_values(env))
+    values = function_values(env)
+    s = bounds_inference(s, nests, {f.name: env[f.name] for f in outputs}, values)
+    s = allocation_bounds(sliding_window(s, env), env, values, nests)
     printer = _Printer(nests)
     printer.stmt(simplify(uniquify(s)), 0)  # loops of one iteration are none
     return "\n".join(printer.lines) + "\n"

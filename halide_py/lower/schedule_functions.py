@@ -8,7 +8,7 @@ at its store level; region bounds are still the free symbols `f.s0.x.min`, `.max
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import CompileError
@@ -18,16 +18,18 @@ from ..ir.function import OUTERMOST, Function, LoopLevel
 from ..ir.traverse import Rec, mentions, rewrite
 from .environment import Environment
 from .extern_stages import check_extern_place
+from .fused_stages import SharedLoop, check_group, fuse_groups, group_stmt
 from .loop_nest import StageNest, var
 from .specialize import build_stage
 
 
 @dataclass
 class Nests:
-    """The loop nests of all stages: in realization order, and by the names of their loops."""
+    """The loop nests of all stages: in realization order, and by the names of their loops; the loops that stages share."""
 
     stages: list[StageNest] = field(default_factory=list)
     by_loop: dict[str, tuple[StageNest, int]] = field(default_factory=dict)  # loop name -> nest, number of loops down to it
+    shared: dict[str, SharedLoop] = field(default_factory=dict)
 
     def add(self, nest: StageNest) -> None:
         """Append a stage."""
@@ -36,19 +38,25 @@ class Nests:
             for i, loop in enumerate(one.loops):
                 self.by_loop[loop.name] = one, i + 1
 
+    def share(self, loop: SharedLoop) -> None:
+        """Register a loop of several stages."""
+        self.shared[loop.name] = loop
+        self.by_loop[loop.name] = loop.members[0]
+
     def of(self, f: Function) -> list[StageNest]:
         """The stages of one Function."""
         return [s for s in self.stages if s.function is f]
 
 
-def peel(s: n.Stmt, name: str) -> tuple[list[n.LetStmt | n.IfThenElse], n.Stmt]:
-    """The lets and guards at the head of a loop body that do not use Func `name`, and what they hold; the call of an extern stage is not one of the lets."""
+def peel(s: n.Stmt, names: Sequence[str]) -> tuple[list[n.LetStmt | n.IfThenElse], n.Stmt]:
+    """The lets and guards at the head of a loop body that use none of the Funcs `names`, and what they hold; the call of an
+    extern stage is not one of the lets."""
     around: list[n.LetStmt | n.IfThenElse] = []
     while True:
         if isinstance(s, n.LetStmt) and not (isinstance(s.value, n.Call) and s.value.call_type is n.CallType.Extern):
             around.append(s)
             s = s.body
-        elif isinstance(s, n.IfThenElse) and s.else_case is None and not mentions(s.condition, name):
+        elif isinstance(s, n.IfThenElse) and s.else_case is None and not any(mentions(s.condition, name) for name in names):
             around.append(s)
             s = s.then_case
         else:
@@ -60,6 +68,18 @@ def rewrap(around: list[n.LetStmt | n.IfThenElse], s: n.Stmt) -> n.Stmt:
     for one in reversed(around):
         s = n.LetStmt(one.name, one.value, s) if isinstance(one, n.LetStmt) else n.IfThenElse(one.condition, s)
     return s
+
+
+def head_productions(s: n.Stmt) -> list[str]:
+    """The Funcs whose production a statement begins with, storage of others in between: one, or a group with fused stages."""
+    while isinstance(s, (n.Realize, n.HoistedStorage, n.LetStmt)):
+        s = s.body
+    first = s.stmts[0] if isinstance(s, n.Block) else s
+    names = []
+    while isinstance(first, n.Produce):
+        names.append(first.name)
+        first = first.body
+    return names
 
 
 def realize(f: Function, body: n.Stmt) -> n.Stmt:
@@ -111,52 +131,83 @@ def describe(loop: str) -> str:
     parts = _LOOP.fullmatch(loop)
     assert parts is not None, loop
     update = "" if parts["stage"] == "0" else f" of update {int(parts['stage']) - 1}"
-    return f"({parts['func']}, {parts['var']}){update}"
+    return f"({parts['func']}, {parts['var'].removeprefix('fused.')}){update}"
 
 
-def _position(f: Function, level: LoopLevel, directive: str, loops: list[n.For], advice: str) -> int:
+Match = Callable[[str], bool]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The loops, by name, that a Func is computed, stored and allocated in; None where that is the one before."""
+
+    compute: Match
+    store: Match | None
+    hoist: Match | None
+
+
+def _place(level: LoopLevel, uses: list[list[n.For]], shared: Mapping[str, SharedLoop]) -> Match:
+    """The loops that `level` names. In a loop that stages share, a level is the loop of its own stage if that encloses all uses, else the shared one."""
+    if all(any(level.matches(loop.name) for loop in loops) for loops in uses):
+        return level.matches
+    names = {name for name, loop in shared.items() if any(map(level.matches, loop.own_loops()))}
+    return names.__contains__ if names else level.matches
+
+
+def _position(f: Function, level: LoopLevel, place: Match, directive: str, loops: list[n.For], advice: str) -> int:
     """The index of the loop that `level` names among the loops around a use; -1 for root. Raises CompileError when it is not there."""
     if level.is_root():
         return -1
     for i, loop in enumerate(loops):
-        if level.matches(loop.name):
+        if place(loop.name):
             return i
     raise CompileError(f"Func {f.name} is scheduled {directive}({level.func}, {level.var}), which does not enclose all uses of {f.name}. {advice}")
 
 
-def check_levels(f: Function, s: n.Stmt) -> None:
-    """Raise CompileError unless the compute and store levels enclose all uses of `f`, in the right order, with no race."""
+def check_levels(f: Function, s: n.Stmt, shared: Mapping[str, SharedLoop]) -> Placement:
+    """Where `f` goes. Raises CompileError unless its levels enclose all uses of `f`, in the right order, with no race."""
     schedule = f.schedule
-    for level in (schedule.compute_level, schedule.store_level, schedule.hoist_level):
+    compute_level, store_level, hoist_level = schedule.compute_level, schedule.store_level, _hoist_level(f)
+    for level in (compute_level, store_level, schedule.hoist_level):
         if not level.defined:
             raise CompileError(f"Func {f.name} has a LoopLevel that was never set ({f.where})")
-    if schedule.ring_buffer is not None and _hoist_level(f) is None:
+    if schedule.ring_buffer is not None and hoist_level is None:
         raise CompileError(f"Func {f.name} is scheduled ring_buffer(), but its storage is not hoisted; add hoist_storage() with a loop outside of that of "
                            f"store_at() or compute_at() ({f.where})")
+    stored_here = store_level.is_inline() or store_level.same(compute_level)
     if f.extern is not None:
         check_extern_place(f, list(uses_of(s, f.name)))
-    if schedule.compute_level.is_inline():
-        return
+    if compute_level.is_inline():
+        return Placement(compute_level.matches, None, None)
     uses = list(uses_of(s, f.name))
+    placement = Placement(_place(compute_level, uses, shared), None if stored_here else _place(store_level, uses, shared),
+                          None if hoist_level is None else _place(hoist_level, uses, shared))
     names = [loop.name for loop in legal_levels(uses)]
     places = ["compute_root()", *(f"compute_at{describe(x)}" for x in names if not x.endswith(OUTERMOST))]
     advice = f"Legal locations for the computation of {f.name} are: {', '.join(places)} ({f.where})"
     for loops in uses:
-        compute = _position(f, schedule.compute_level, "compute_at", loops, advice)
-        store = compute if schedule.store_level.is_inline() else _position(f, schedule.store_level, "store_at", loops, advice)
-        hoist = store if schedule.hoist_level.is_inline() else _position(f, schedule.hoist_level, "hoist_storage", loops, advice)
-        if store > compute:
-            raise CompileError(f"Func {f.name} is stored inside the loop it is computed at; store_at must name a loop outside of compute_at. {advice}")
-        if hoist > store:
-            raise CompileError(f"The storage of Func {f.name} is hoisted to a loop inside the one it is stored at; hoist_storage must name a loop outside "
-                               f"of store_at. {advice}")
-        for i, loop in enumerate(loops[hoist + 1:compute + 1], hoist + 1):
-            if loop.kind in (n.ForType.Parallel, n.ForType.Vectorized):
-                kind = "parallel" if loop.kind is n.ForType.Parallel else "vectorized"
-                kept = "is stored" if i > store else "has its storage hoisted"
-                raise CompileError(
-                    f"Func {f.name} {kept} outside of the {kind} loop {describe(loop.name)} but computed inside it, which is a potential race "
-                    f"condition; store it inside that loop, or compute it outside. {advice}")
+        compute = _position(f, compute_level, placement.compute, "compute_at", loops, advice)
+        store = compute if placement.store is None else _position(f, store_level, placement.store, "store_at", loops, advice)
+        hoist = store if placement.hoist is None else _position(f, schedule.hoist_level, placement.hoist, "hoist_storage", loops, advice)
+        _check_nesting(f, (hoist, store, compute), loops, advice)
+    return placement
+
+
+def _check_nesting(f: Function, places: tuple[int, int, int], loops: list[n.For], advice: str) -> None:
+    """Allocated outside of where it is stored, stored outside of where it is computed, and no loop in between whose iterations could race."""
+    hoist, store, compute = places
+    if store > compute:
+        raise CompileError(f"Func {f.name} is stored inside the loop it is computed at; store_at must name a loop outside of compute_at. {advice}")
+    if hoist > store:
+        raise CompileError(f"The storage of Func {f.name} is hoisted to a loop inside the one it is stored at; hoist_storage must name a loop outside "
+                           f"of store_at. {advice}")
+    for i, loop in enumerate(loops[hoist + 1:compute + 1], hoist + 1):
+        if loop.kind in (n.ForType.Parallel, n.ForType.Vectorized):
+            kind = "parallel" if loop.kind is n.ForType.Parallel else "vectorized"
+            kept = "is stored" if i > store else "has its storage hoisted"
+            raise CompileError(
+                f"Func {f.name} {kept} outside of the {kind} loop {describe(loop.name)} but computed inside it, which is a potential race "
+                f"condition; store it inside that loop, or compute it outside. {advice}")
 
 
 def _hoist_level(f: Function) -> LoopLevel | None:
@@ -166,14 +217,8 @@ def _hoist_level(f: Function) -> LoopLevel | None:
     return None if s.hoist_level.is_inline() or s.hoist_level.same(store) else s.hoist_level
 
 
-def inject(f: Function, nests: list[StageNest], s: n.Stmt, is_output: bool) -> n.Stmt:
-    """`s` with the production of `f` at its compute level and its storage at its store level."""
-    production = n.Produce(f.name, b.block(nest.stmt() for nest in nests))
-    compute, store = f.schedule.compute_level, f.schedule.store_level
-    if is_output:
-        return b.block([production, s])
-    if compute.is_root():
-        return realize(f, b.block([production, s]))
+def _inject_inline(f: Function, production: n.Stmt, s: n.Stmt) -> n.Stmt:
+    """`s` with an inline Func that has updates realized around each statement that uses it."""
 
     def provide(p: n.Provide, rec: Rec) -> n.Stmt:
         return realize(f, b.block([production, p])) if p.name != f.name and mentions(p, f.name) else p
@@ -181,30 +226,52 @@ def inject(f: Function, nests: list[StageNest], s: n.Stmt, is_output: bool) -> n
     def guard(i: n.IfThenElse, rec: Rec) -> n.Stmt:
         return realize(f, b.block([production, i])) if mentions(i.condition, f.name) else i.map_children(rec)
 
-    if compute.is_inline():  # an inline Func with updates
-        return rewrite(s, {n.Provide: provide, n.IfThenElse: guard}, n.symbol_bit(f.name))
-    stored_here = store.is_inline() or store.same(compute)
-    hoist = _hoist_level(f)
+    return rewrite(s, {n.Provide: provide, n.IfThenElse: guard}, n.symbol_bit(f.name))
+
+
+def inject(placements: Mapping[Function, Placement], production: n.Stmt, s: n.Stmt) -> n.Stmt:
+    """`s` with the production of a group of Funcs at their compute level, and the storage of each (outputs left out) at its store level."""
+    group = list(placements)
+    level = group[0].schedule.compute_level
+
+    def stored(f: Function, body: n.Stmt, at: Callable[[Match, LoopLevel], bool], computed_here: bool) -> n.Stmt:
+        place, schedule = placements[f], f.schedule
+        if computed_here if place.store is None else at(place.store, schedule.store_level):
+            body = realize(f, body)
+        return n.HoistedStorage(f.name, body) if place.hoist is not None and at(place.hoist, schedule.hoist_level) else body
 
     def loop(op: n.For, rec: Rec) -> n.Stmt:
-        if not mentions(op.body, f.name):
+        used = [f for f in group if mentions(op.body, f.name)]
+        if not used:
             return op  # a stage with a loop of that name, but no use: the Bloom filter lets some through
-        around, body = peel(op.body, f.name)
+        around, body = peel(op.body, [f.name for f in used])
         body = rec(body)
-        if compute.matches(op.name):
+        here = placements[used[0]].compute(op.name)
+        if here:
             body = b.block([production, body])
-            if stored_here:
-                body = realize(f, body)
-        if not stored_here and store.matches(op.name):
-            body = realize(f, body)
-        if hoist is not None and hoist.matches(op.name):
-            body = n.HoistedStorage(f.name, body)
+        for f in reversed(used):
+            body = stored(f, body, lambda match, _: match(op.name), here)
         return n.For(op.name, op.min, op.extent, op.kind, op.partition, rewrap(around, body))
 
-    out = rewrite(s, {n.For: loop}, n.symbol_bit(f.name))
-    if store.is_root() and not stored_here:
-        out = realize(f, out)
-    return n.HoistedStorage(f.name, out) if hoist is not None and hoist.is_root() else out
+    if level.is_root():
+        out: n.Stmt = b.block([production, s])
+    else:
+        bits = 0
+        for f in group:
+            bits |= n.symbol_bit(f.name)
+        out = rewrite(s, {n.For: loop}, bits)
+    for f in reversed(group):
+        out = stored(f, out, lambda _, level: level.is_root(), level.is_root())
+    return out
+
+
+def _produce(group: Sequence[Function], nests: Nests) -> n.Stmt:
+    """The production of a group of Funcs: their loops, and around them a Produce of each."""
+    stages = [nest for f in group for nest in nests.of(f)]
+    body = group_stmt(stages, nests.share) if len(group) > 1 else b.block(nest.stmt() for nest in stages)
+    for f in reversed(group):
+        body = n.Produce(f.name, body)
+    return body
 
 
 def schedule_functions(env: Environment, outputs: set[str]) -> tuple[n.Stmt, Nests]:
@@ -214,14 +281,22 @@ def schedule_functions(env: Environment, outputs: set[str]) -> tuple[n.Stmt, Nes
         for index in range(len(f.stages())):
             nests.add(build_stage(f, index))
     s: n.Stmt = b.NOTHING
-    for f in reversed(env.values()):
-        is_output = f.name in outputs
-        if is_output:
-            if not (f.schedule.compute_level.is_inline() or f.schedule.compute_level.is_root()):
+    for group in reversed(fuse_groups(env)):
+        check_group(group, outputs)
+        for f in group:
+            if f.name in outputs and not (f.schedule.compute_level.is_inline() or f.schedule.compute_level.is_root()):
                 raise CompileError(f"Func {f.name} is an output of the pipeline, so it must be computed at root, not at another Func's loop ({f.where})")
-        elif not mentions(s, f.name):
-            continue  # every use was folded away
+        used = [f for f in group if f.name in outputs or mentions(s, f.name)]  # of others every use was folded away
+        if not used:
+            continue
+        production = _produce(used, nests)
+        kept = {f: check_levels(f, s, nests.shared) for f in used if f.name not in outputs}
+        if len(kept) < len(used):
+            s = b.block([production, s])
+            for f in reversed(kept):
+                s = realize(f, s)
+        elif used[0].schedule.compute_level.is_inline():
+            s = _inject_inline(used[0], production, s)
         else:
-            check_levels(f, s)
-        s = inject(f, nests.of(f), s, is_output)
+            s = inject(kept, production, s)
     return s, nests

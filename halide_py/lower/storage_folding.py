@@ -22,7 +22,8 @@ from ..ir.boxes import boxes_provided, boxes_required, boxes_touched
 from ..ir.build import is_likely
 from ..ir.function import Function, StorageDim
 from ..ir.simplify import constant_bound, prove, simplify
-from ..ir.traverse import Rec, mentions, nodes_of, rewrite
+from ..ir.traverse import Rec, mentions, nodes_of, rewrite, substitute
+from .async_producers import window
 from .bounds_inference import FuncValues
 from .buffers import error
 from .environment import Environment
@@ -32,12 +33,14 @@ from .sliding_window import monotonic, slidable_dims
 
 @dataclass(frozen=True)
 class _Fold:
-    """Dimension `d` modulo `factor`; `check` guards the body of `loop` where the factor is not known to suffice."""
+    """Dimension `d` modulo `factor`; `check` guards the body of `loop` where the factor is not known to suffice. There is room for `ahead`
+    iterations of the loop."""
 
     loop: n.For
     d: int
     factor: n.Expr
     check: n.Stmt | None = None
+    ahead: int = 1
 
 
 def _uses(s: n.Stmt, name: str) -> list[n.Stmt]:
@@ -120,19 +123,32 @@ def _fold_along(loop: n.For, f: Function, d: int, asked: StorageDim | None, exte
     forward = -1 if asked is not None and not asked.fold_forward else 1
     if monotonic(low, loop.name) != forward or monotonic(high, loop.name) != forward:
         return None
-    window = simplify(b.add(b.sub(high, low), b.i32(1)))
-    size = constant_bound(window, True)
+    window = _window(low, high, loop, 1)
+    sizes = {k: constant_bound(_window(low, high, loop, k), True) for k in (range(_FURTHEST, 0, -1) if f.schedule.is_async else (1,))}
+    size = sizes[1]
     if asked is not None and asked.fold_factor is not None:
         factor = asked.fold_factor
-        if size is not None and prove(n.LE(b.i32(size), factor)):
-            return _Fold(loop, d, factor)
+        for ahead, needed in sizes.items():
+            if needed is not None and prove(n.LE(b.i32(needed), factor)):
+                return _Fold(loop, d, factor, ahead=ahead)
         message = error("fold_factor_too_small", b.string(f.name), b.string(f.args[d]), factor, b.string(loop.name), window)
         return _Fold(loop, d, factor, n.Assert(n.LE(window, factor), message))
+    ahead = next((k for k in (2, 1) if sizes.get(k) is not None), 1)  # a producer on its own may be an iteration ahead
+    size = sizes.get(ahead)
     if size is None:
         return None
     factor_size = 1 << (max(size, 1) - 1).bit_length()
     whole = constant_bound(extent, True)
-    return None if whole is not None and whole <= factor_size else _Fold(loop, d, b.i32(factor_size))
+    return None if whole is not None and whole <= factor_size else _Fold(loop, d, b.i32(factor_size), ahead=ahead)
+
+
+_FURTHEST = 8  # iterations that an async producer is given room for at most, where fold_storage() leaves more
+
+
+def _window(low: n.Expr, high: n.Expr, loop: n.For, iterations: int) -> n.Expr:
+    """The extent of what so many consecutive iterations touch."""
+    last = substitute({loop.name: b.add(n.Variable(loop.min.type, loop.name), b.i32(iterations - 1))}, high)
+    return simplify(b.add(b.sub(last, low), b.i32(1)))
 
 
 def _find(r: n.Realize, f: Function, values: FuncValues) -> list[_Fold]:
@@ -165,6 +181,41 @@ def _find(r: n.Realize, f: Function, values: FuncValues) -> list[_Fold]:
     return found
 
 
+def _is_fresh(loop: n.For, name: str, values: FuncValues) -> bool:
+    """Whether an iteration, once the loop is under way, writes no element of the Func that an earlier one has touched."""
+    touched = boxes_touched(loop.body, {}, values).get(name)
+    written = boxes_provided(_in_steady_state(loop), {}, values).get(name)
+    if touched is None or written is None:
+        return written is None
+    following = {loop.name: b.add(n.Variable(loop.min.type, loop.name), b.i32(1))}
+    for t, w in zip(touched.intervals, written.intervals):
+        if t.max is not None and w.min is not None and monotonic(t.max, loop.name) in (0, 1) and prove(n.LT(t.max, substitute(following, w.min))):
+            return True
+        if t.min is not None and w.max is not None and monotonic(t.min, loop.name) in (0, -1) and prove(n.LT(substitute(following, w.max), t.min)):
+            return True
+    return False
+
+
+def _with_windows(s: n.Stmt, f: Function, folds: list[_Fold], values: FuncValues) -> n.Stmt:
+    """The body of an async Func's realization with a mark in each loop that its producer must not run ahead of its consumers in without limit: where
+    storage is folded, and where an iteration writes again what an earlier one may still be read of."""
+    index = 0
+
+    def loop(op: n.For, rec: Rec) -> n.Stmt:
+        nonlocal index
+        if not any(p.name == f.name for p in nodes_of(op.body, n.Produce)):
+            return op
+        fresh = _is_fresh(op, f.name, values)
+        ahead = min((fold.ahead for fold in folds if fold.loop.name == op.name), default=None)
+        body = rec(op.body)
+        if ahead is not None or not fresh:
+            body = b.block([window(f.name, index, b.i32(ahead if ahead is not None and fresh else 1)), body])
+            index += 1
+        return n.For(op.name, op.min, op.extent, op.kind, op.partition, body)
+
+    return rewrite(s, {n.For: loop})
+
+
 def _folded(s: n.Stmt, name: str, fold: _Fold) -> n.Stmt:
     """Coordinates of the folded dimension of Func `name` modulo the factor, the check in the loop."""
 
@@ -182,7 +233,9 @@ def _folded(s: n.Stmt, name: str, fold: _Fold) -> n.Stmt:
         return new if new.name != name else n.Provide(new.name, new.values, args_of(new.args), new.predicate)
 
     def loop(op: n.For, rec: Rec) -> n.Stmt:
-        body = b.block([fold.check, rec(op.body)]) if op.name == fold.loop.name else rec(op.body)
+        body = rec(op.body)
+        if op.name == fold.loop.name:
+            body = b.block([fold.check, body])
         return n.For(op.name, op.min, op.extent, op.kind, op.partition, body)
 
     return rewrite(s, {n.Call: call, n.Provide: provide, n.For: loop}, n.symbol_bit(name))
@@ -194,7 +247,10 @@ def storage_folding(stmt: n.Stmt, env: Environment, values: FuncValues) -> n.Stm
     def realized(r: n.Realize, rec: Rec) -> n.Stmt:
         new: n.Realize = r.map_children(rec)
         mins, extents, body = list(new.mins), list(new.extents), new.body
-        for fold in reversed(_find(new, env[new.name], values)):
+        folds = _find(new, env[new.name], values)
+        if env[new.name].schedule.is_async:
+            body = _with_windows(body, env[new.name], folds, values)
+        for fold in reversed(folds):
             mins[fold.d], extents[fold.d] = b.i32(0), fold.factor
             body = _folded(body, new.name, fold)
         return new if body is new.body else n.Realize(new.name, new.types, new.memory, tuple(mins), tuple(extents), new.condition, body)

@@ -14,6 +14,7 @@ from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.boxes import Box, boxes_touched
 from ..ir.function import Function
+from ..ir.intrinsics import PLACES
 from ..ir.module import LoweredArgument
 from ..ir.target import Target
 from ..ir.target_words import TargetFeature
@@ -22,6 +23,7 @@ from ..ir.types import INT32, Type
 from .buffers import field
 from .environment import Environment
 from .extern_stages import BUFFER_MARKS
+from .schedule_functions import head_productions
 
 EVENTS = {"load": 0, "store": 1, "begin_realization": 2, "end_realization": 3, "produce": 4, "end_produce": 5, "consume": 6, "end_consume": 7,
           "begin_pipeline": 8, "end_pipeline": 9, "tag": 10}
@@ -52,7 +54,7 @@ class _Tracer:
         self.regions: dict[str, Sequence[n.Expr]] = {}  # of the realizations around: min, extent, min, extent, ...
 
     def call(self, c: n.Call, rec: Rec) -> n.Expr:
-        if c.name in BUFFER_MARKS:  # passed to an extern stage, which is no load
+        if c.name in PLACES or c.name in BUFFER_MARKS:  # places, not loads
             return c
         new: n.Call = c.map_children(rec)
         image = new.call_type is n.CallType.Image and new.name in self.images
@@ -101,18 +103,16 @@ class _Tracer:
         stmts: list[n.Stmt] = [rec(s) for s in k.stmts]
         for i in range(len(k.stmts) - 1, -1, -1):
             s = k.stmts[i]
-            if isinstance(s, n.Produce) and s.name in self.env and self.env[s.name].trace_realizations:
-                stmts[i:] = [b.block(self.around(s.name, stmts[i], stmts[i + 1:]))]
+            for name in reversed(head_productions(s)) if isinstance(s, n.Produce) and stmts[i + 1:] else ():
+                if name in self.env and self.env[name].trace_realizations:
+                    stmts[i + 1:] = [b.block(self.consumed(name, stmts[i + 1:]))]
         return b.block(stmts)
 
-    def around(self, name: str, production: n.Stmt, rest: Sequence[n.Stmt]) -> list[n.Stmt]:
-        """Produce and consume events around a production and what follows it."""
+    def consumed(self, name: str, rest: Sequence[n.Stmt]) -> list[n.Stmt]:
+        """Consume events around what follows a production."""
         parent = n.Variable(INT32, f"{name}.trace_id")
         t, box = self.env[name].types[0], self.regions.get(name, ())
-        out = [production]
-        if rest:
-            out += [n.Evaluate(event("consume", name, parent, box, t=t)), *rest, n.Evaluate(event("end_consume", name, parent, box, t=t))]
-        return out
+        return [n.Evaluate(event("consume", name, parent, box, t=t)), *rest, n.Evaluate(event("end_consume", name, parent, box, t=t))]
 
     def produce(self, p: n.Produce, rec: Rec) -> n.Stmt:
         new: n.Produce = p.map_children(rec)

@@ -16,6 +16,7 @@ from ..ir import nodes as n
 from . import scalar
 from .runtime import BUFFER_FUNCTIONS, extern_function, raise_error
 from .scalar import Operation, Value
+from .semaphores import Semaphores
 from .storage import BufferArgument, TupleOutput
 
 Thunk = Callable[[], Value]
@@ -254,6 +255,19 @@ class Evaluator:
     def _trace(self, e: n.Call, args: list[Thunk]) -> Thunk:
         return lambda: 0
 
+    def _semaphores(self, e: n.Call, args: list[Thunk]) -> Thunk:
+        group = cast(n.Load, e.args[0]).name
+
+        def run() -> Value:
+            self.memory[group] = Semaphores([a() for a in args[1:]])
+            return 0
+
+        return run
+
+    def _semaphore(self, e: n.Call, args: list[Thunk]) -> Thunk:
+        group = cast(n.Load, e.args[0]).name
+        return lambda: getattr(self.memory[group], e.name.removeprefix("semaphore_"))(args[1]())
+
     # -- memory
 
     def find(self, name: str) -> Any:
@@ -278,5 +292,6 @@ _EXPRS: dict[type[n.Expr], Callable[[Evaluator, Any], Thunk]] = {
 }
 _LAZY: dict[str, Callable[[Evaluator, n.Call, list[Thunk]], Thunk]] = {
     "if_then_else": _E._if_then_else, "require": _E._require, "print": _E._print, "print_when": _E._print,
-    "undef": _E._undef, "trace": _E._trace,
+    "undef": _E._undef, "trace": _E._trace, "memo_fetch": _E._trace, "memo_keep": _E._trace, "prefetch": _E._trace, "debug_to_file": _E._trace,
+    "semaphores": _E._semaphores, "semaphore_acquire": _E._semaphore, "semaphore_release": _E._semaphore,
 }

@@ -6,12 +6,13 @@ written and a name that is not bound are InternalErrors. All loops run serially,
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
-from ..errors import InternalError
+from ..errors import HalideError, InternalError
 from ..ir import nodes as n
 from ..ir.module import ArgumentKind, LoweredFunction
 from ..ir.types import Type
@@ -94,6 +95,30 @@ class Interpreter(Evaluator):
 
         return run
 
+    def _fork(self, s: n.Fork) -> Action:
+        """Both tasks at the same time, each with names of its own."""
+
+        def run() -> None:
+            failures: list[Exception] = []
+
+            def side(body: n.Stmt) -> None:
+                machine = Interpreter(self.externs, self.strict)
+                machine.values, machine.memory = dict(self.values), dict(self.memory)
+                try:
+                    machine.stmt(body)()
+                except (HalideError, ArithmeticError, LookupError, TypeError, ValueError) as e:
+                    failures.append(e)
+                    self.memory[s.name].fail()
+
+            other = threading.Thread(target=side, args=(s.first,))
+            other.start()
+            side(s.rest)
+            other.join()
+            if failures:
+                raise failures[0]
+
+        return run
+
     def _realize(self, s: n.Realize) -> Action:
         mins, extents = [self.expr(m) for m in s.mins], [self.expr(e) for e in s.extents]
         condition, body = self.expr(s.condition), self.stmt(s.body)
@@ -156,7 +181,8 @@ class Interpreter(Evaluator):
 
 _I = Interpreter
 _STMTS: dict[type[n.Stmt], Callable[[Interpreter, Any], Action]] = {
-    n.LetStmt: _I._let_stmt, n.Assert: _I._assert, n.Produce: _I._produce, n.HoistedStorage: _I._produce, n.Atomic: _I._produce, n.For: _I._for, n.Store: _I._store,
+    n.LetStmt: _I._let_stmt, n.Assert: _I._assert, n.Produce: _I._produce, n.HoistedStorage: _I._produce, n.Atomic: _I._produce, n.Fork: _I._fork,
+    n.For: _I._for, n.Store: _I._store,
     n.Provide: _I._provide, n.Realize: _I._realize, n.Allocate: _I._allocate, n.Block: _I._block,
     n.IfThenElse: _I._if, n.Evaluate: _I._evaluate,
 }

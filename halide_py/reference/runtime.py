@@ -99,6 +99,7 @@ BUFFER_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "get_type_bits": lambda b: b.type.bits(),
     "type_lanes": lambda b: b.type.lanes(),
     "get_type_lanes": lambda b: b.type.lanes(),
+    "digest": lambda b: 0 if b.array is None else hash(b.array.tobytes()),
     "is_bounds_query": lambda b: int(b.array is None),
     "set_type": _set_type,
     "set_shape": _set_shape,

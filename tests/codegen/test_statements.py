@@ -122,12 +122,13 @@ def test_require_and_print() -> None:
     checked = intrinsic("require", INT32, n.GT(var("w"), b.i32(0)), when, error("requirement_failed", b.string("w > 0"), intrinsic("stringify", b.string("").type, b.string("w is"), var("w"))))
     library = build(generate(function("f", n.Store("out", checked, b.i32(0), b.TRUE), {}, {"out": INT32}, {"w": INT32}), machine()))
     out = np.zeros(1, np.int32)
-    runtime().halide_set_custom_print(hook)
+    runtime().halide_set_custom_print.restype = ctypes.c_void_p
+    before = runtime().halide_set_custom_print(hook)
     try:
         assert call(library, "f", [ctypes.c_int32(7), out]) == 0
         assert call(library, "f", [ctypes.c_int32(-3), out]) == -27
     finally:
-        runtime().halide_set_custom_print(None)
+        runtime().halide_set_custom_print(ctypes.c_void_p(before))  # what other tests print goes where it went
     assert out[0] == 7 and printed == ["7 at 0.500000 true 2.000000e+00 200\n"]
     assert last_error() == "Requirement Failed: (w > 0) w is -3"
 

@@ -54,6 +54,28 @@ class Scheduler:
                         for _ in range(self.int(0, 3)):
                             self.step(g, s)
                     self.storage(g, output)
+        if self.chance(2):
+            self.share()
+
+    def share(self) -> None:
+        """Loops that stages of two Funcs have together, where neither needs the other."""
+        known = {f.name: f for f in (*self.script.funcs, *self.extra)}
+
+        def needed(f: FuncInfo) -> set[str]:
+            called = {name for s in f.stages for name in s.calls} - {f.name}
+            return called.union(*(needed(known[name]) for name in called))
+
+        funcs = [f for f in self.script.funcs if f not in self.script.outputs]
+        pairs = [(f, g) for i, g in enumerate(funcs) for f in funcs[:i] if f.name not in needed(g) and f.args == g.args and f.args]
+        if not pairs:
+            return
+        f, g = self.pick(pairs)
+        self.line(f"{f.name}.compute_root(); {g.name}.compute_root()")
+        align = self.pick(["AlignStart", "AlignEnd", "NoAlign", "Auto"])
+        for s, t in zip(f.stages, g.stages):
+            common = [loop.var for loop, other in zip(s.loops[::-1], t.loops[::-1]) if loop.var == other.var]
+            if common:
+                self.line(f"{t.name}.compute_with({s.name}, {self.pick(common)}, hl.LoopAlignStrategy.{align})")
 
     def promise(self, f: FuncInfo) -> None:
         """Bounds of an output, right ones."""

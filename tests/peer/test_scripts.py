@@ -146,6 +146,67 @@ result = [first, value(f, 9, 5)]
 """,
 }
 
+NEST = """
+def nest(func):
+    import os, re, sys, tempfile
+    sys.stderr.flush()
+    saved, text = os.dup(2), tempfile.TemporaryFile()
+    os.dup2(text.fileno(), 2)
+    try:
+        func.print_loop_nest()
+        sys.stderr.flush()
+    finally:
+        os.dup2(saved, 2)
+    text.seek(0)
+    return re.sub(r"[.]v[0-9]+", ".v", text.read().decode())
+xi, yi, xo, yo = hl.Var('xi'), hl.Var('yi'), hl.Var('xo'), hl.Var('yo')
+def funcs():
+    f, g, h = hl.Func('f'), hl.Func('g'), hl.Func('h')
+    f[x, y] = x + y; g[x, y] = f[x, y - 1] + f[x, y + 1]; h[x, y] = g[x, y] + g[x, y + 1]
+    return f, g, h
+"""
+SCRIPTS["loop nests"] = NEST + """
+result = []
+for schedule in (
+    lambda f, g, h: None,
+    lambda f, g, h: (f.compute_root(), g.compute_at(h, y)),
+    lambda f, g, h: (f.compute_at(h, y), g.compute_at(h, x), h.bound(x, 0, 32), h.bound(y, 0, 32)),
+    lambda f, g, h: (f.compute_at(g, y), g.compute_at(h, x), h.tile(x, y, xi, yi, 8, 4).vectorize(xi).unroll(yi).parallel(y)),
+    lambda f, g, h: (g.compute_at(h, xo).vectorize(x, 4), h.split(x, xo, xi, 8, hl.TailStrategy.GuardWithIf)),
+    lambda f, g, h: (f.compute_root().memoize(), g.compute_at(h, y).hoist_storage_root().ring_buffer(2)),
+    lambda f, g, h: (f.compute_at(g, y).async_(), g.compute_root().store_in(hl.MemoryType.Heap)),
+    lambda f, g, h: (g.compute_root(), h.prefetch(g, y, y, 2)),
+):
+    f, g, h = funcs()
+    schedule(f, g, h)
+    result.append(nest(h))
+for level, align in ((x, hl.LoopAlignStrategy.AlignEnd), (y, hl.LoopAlignStrategy.Auto)):
+    p, q, k = hl.Func('p'), hl.Func('q'), hl.Func('k')
+    p[x, y] = x + y; q[x, y] = x - y; k[x, y] = p[x, y] + q[x + 1, y]
+    p.compute_root(); q.compute_root().compute_with(p, level, align)
+    result.append(nest(k))
+"""
+SCRIPTS["shared loops"] = """
+p, q, k = hl.Func('p'), hl.Func('q'), hl.Func('k')
+p[x, y] = x + y; q[x, y] = x - y; p[x, y] += 3; q[x, y] *= 2
+k[x, y] = p[x, y] + q[x + 1, y + 3]
+p.compute_root(); q.compute_root().compute_with(p, y, hl.LoopAlignStrategy.AlignEnd)
+q.update(0).compute_with(p.update(0), x)
+result = value(k, 9, 7)
+"""
+SCRIPTS["async and memoized"] = """
+p, q, k = hl.Func('p'), hl.Func('q'), hl.Func('k')
+p[x, y] = hl.cast(hl.Int(32), im[hl.clamp(x, 0, 16), hl.clamp(y, 0, 11)]); q[x, y] = p[x, y] + p[x, y + 1]; k[x, y] = q[x, y] + q[x, y + 2]
+p.compute_root().async_(); q.store_root().compute_at(k, y).fold_storage(y, 4).async_()
+s, t, u = hl.Func('s'), hl.Func('t'), hl.Param(hl.Int(32), 'u')
+s[x] = x * u; t[x] = s[x] + s[x + 1]
+s.compute_root().memoize(hl.EvictionKey(u))
+result = [value(k, 9, 7)]
+for v in (3, 4, 3):
+    u.set(v)
+    result.append(value(t, 9))
+"""
+
 RUNNER = """
 import importlib, io, contextlib, json, sys
 hl = importlib.import_module(sys.argv[1])

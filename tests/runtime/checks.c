@@ -514,6 +514,59 @@ static void trace_file(void) { /* HL_TRACE_FILE is set */
     fclose(f);
 }
 
+/* ---- Memoization ---- */
+
+static void memo_cache(void) {
+    int32_t data[256], got[256];
+    for (int i = 0; i < 256; i++) {
+        data[i] = i;
+    }
+    const int64_t one[2] = {1, 2}, two[2] = {1, 3};
+    CHECK(!hl_memo_fetch(one, 2, got, sizeof(data)));
+    hl_memo_keep(one, 2, data, sizeof(data), 1, 7);
+    data[0] = 99; /* the cache has a copy of its own */
+    hl_memo_keep(two, 2, data, sizeof(data), 0, 7);
+    CHECK(hl_memo_fetch(one, 2, got, sizeof(data)) && got[0] == 0 && got[255] == 255);
+    CHECK(hl_memo_fetch(two, 2, got, sizeof(data)) && got[0] == 99);
+    CHECK(!hl_memo_fetch(one, 1, got, sizeof(data)) && !hl_memo_fetch(one, 2, got, sizeof(data) - 4));
+    halide_memoization_cache_evict(NULL, 7); /* the second was kept under no eviction key */
+    CHECK(!hl_memo_fetch(one, 2, got, sizeof(data)) && hl_memo_fetch(two, 2, got, sizeof(data)));
+    halide_memoization_cache_set_size(3000); /* for two of about 1.1 kB */
+    hl_memo_keep(one, 2, data, sizeof(data), 0, 0);
+    CHECK(hl_memo_fetch(two, 2, got, sizeof(data)));
+    const int64_t three[2] = {1, 4};
+    hl_memo_keep(three, 2, data, sizeof(data), 0, 0); /* `one` was used the longest ago */
+    CHECK(!hl_memo_fetch(one, 2, got, sizeof(data)) && hl_memo_fetch(two, 2, got, sizeof(data)) && hl_memo_fetch(three, 2, got, sizeof(data)));
+    halide_memoization_cache_cleanup();
+    CHECK(!hl_memo_fetch(two, 2, got, sizeof(data)));
+    halide_memoization_cache_set_size(0);
+}
+
+static int use_cache(void *user_context, int index, uint8_t *closure) {
+    (void)user_context, (void)closure;
+    int64_t data[64], key[1] = {index % 17};
+    if (hl_memo_fetch(key, 1, data, sizeof(data))) {
+        for (int i = 0; i < 64; i++) {
+            CHECK(data[i] == key[0] * i);
+        }
+    } else {
+        for (int i = 0; i < 64; i++) {
+            data[i] = key[0] * i;
+        }
+        hl_memo_keep(key, 1, data, sizeof(data), index % 2, (uint64_t)index % 3);
+    }
+    if (index % 50 == 0) {
+        halide_memoization_cache_evict(NULL, 1);
+    }
+    return 0;
+}
+
+static void memo_cache_in_parallel(void) {
+    halide_memoization_cache_set_size(5000); /* not enough for all */
+    CHECK(halide_do_par_for(NULL, use_cache, 0, 3000, NULL) == 0);
+    halide_memoization_cache_cleanup();
+}
+
 /* ---- Buffers ---- */
 
 static void buffer_fields(void) {
@@ -529,6 +582,12 @@ static void buffer_fields(void) {
     CHECK(_halide_buffer_get_type_code(&b) == 2 && _halide_buffer_get_type_bits(&b) == 32 && _halide_buffer_get_type_lanes(&b) == 2);
     CHECK(_halide_buffer_get_min(&b, 1) == -3 && _halide_buffer_get_extent(&b, 1) == 10 && _halide_buffer_get_stride(&b, 1) == 4);
     b.host = data;
+    b.dimensions = 0;
+    data[0] = 1;
+    int64_t digest = _halide_buffer_digest(&b);
+    data[0] = 2;
+    CHECK(digest != _halide_buffer_digest(&b) && _halide_buffer_digest(NULL) == 0);
+    b.dimensions = 2;
     CHECK(_halide_buffer_get_host(&b) == data && !_halide_buffer_is_bounds_query(&b) && _halide_buffer_get_dimensions(&b) == 2);
 }
 
@@ -542,6 +601,7 @@ static const struct {
     NAMED(error_handler), NAMED(messages), NAMED(number_of_threads), NAMED(parallel_hooks), NAMED(fork_after_parallel),
     NAMED(fork_while_others_run), NAMED(fork_inside_a_loop), NAMED(memory), NAMED(memory_is_kept), NAMED(kept_memory_is_bounded),
     NAMED(memory_in_parallel), NAMED(memory_hooks), NAMED(printing), NAMED(tracing), NAMED(trace_file), NAMED(buffer_fields),
+    NAMED(memo_cache), NAMED(memo_cache_in_parallel),
 };
 
 int main(int argc, char **argv) {

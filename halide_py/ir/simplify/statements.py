@@ -294,8 +294,14 @@ def _evaluate(s: Simplifier, one: n.Evaluate) -> n.Stmt:
     return one if value is one.value else n.Evaluate(value)
 
 
+def _fork(s: Simplifier, one: n.Fork) -> n.Stmt:
+    first, rest = statement(s, one.first), statement(s, one.rest)
+    return one if first is one.first and rest is one.rest else n.Fork(one.name, first, rest)
+
+
 _HANDLERS: dict[type[n.Node], StmtHandler] = {
-    n.LetStmt: _let, n.IfThenElse: _if, n.For: _for, n.Block: _block, n.Produce: _produce, n.HoistedStorage: _produce, n.Atomic: _produce, n.Assert: _assert, n.Store: _store,
+    n.Fork: _fork, n.Atomic: _produce,
+    n.LetStmt: _let, n.IfThenElse: _if, n.For: _for, n.Block: _block, n.Produce: _produce, n.HoistedStorage: _produce, n.Assert: _assert, n.Store: _store,
     n.Provide: _provide, n.Realize: _realize, n.Allocate: _allocate, n.Evaluate: _evaluate}
 
 

@@ -1,0 +1,308 @@
+"""Fused stages (compute_with): stages of several Funcs that share their outer loops.
+
+In: the nests of the stages of a group of Funcs, and which stage shares loops with which. Out: one statement. A shared loop runs over the union
+of the ranges of its stages, each shifted as its alignment says; inside it, a stage runs its own loops once, at the place that the
+shared one is at, where that is within its range:
+
+    for (f.s0.fused.y, min, union) { if (f's y is in range) for (f.s0.y, ..., 1) {...}   if (g's y is in range) for (g.s0.y, ..., 1) {...} }
+
+Values never depend on it: the Funcs of a group may not call each other, and stages of one Func share only loops that every stage of it treats
+point by point. Behaviour: Halide's compute_with (src/ScheduleFunctions.cpp).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from ..errors import CompileError
+from ..ir import build as b
+from ..ir import nodes as n
+from ..ir.function import OUTERMOST, Function, LoopAlignStrategy, LoopLevel, Split, root_level
+from ..ir.simplify import prove, simplify
+from .environment import Environment, callees
+from .loop_nest import Loop, StageNest, var
+from .sliding_window import slidable_dims
+
+
+@dataclass(frozen=True)
+class SharedLoop:
+    """A loop of several stages: each with the number of its own loops down to this one. `values` are the stages' loop variables here, kept
+    within their ranges, in terms of the shared loops."""
+
+    name: str
+    members: tuple[tuple[StageNest, int], ...]
+    values: dict[str, n.Expr]
+
+    def own_loops(self) -> list[str]:
+        """The loops it stands for."""
+        return [nest.loops[depth - 1].name for nest, depth in self.members]
+
+    def lets(self) -> list[tuple[str, n.Expr]]:
+        """The stages' loop variables, and what follows from them alone, for what is computed here and read by any of them."""
+        return [*self.values.items(), *((c.name, c.value) for nest, depth in self.members for d in range(depth + 1) for c in nest.between(d) if c.name)]
+
+
+@dataclass(frozen=True)
+class _Edge:
+    """`child` shares its outermost `depth` loops with `parent`."""
+
+    child: StageNest
+    parent: StageNest
+    depth: int
+    align: dict[str, LoopAlignStrategy]
+
+
+# ---- groups of Funcs
+
+
+def fuse_groups(env: Environment) -> list[list[Function]]:
+    """The Functions in realization order, those with fused stages together. Raises CompileError for Funcs that cannot be computed together."""
+    group_of: dict[str, list[Function]] = {name: [f] for name, f in env.items()}
+    for f in env.values():
+        for stage in f.stages():
+            level = stage.schedule.fuse_level
+            if level.is_inline():
+                continue
+            if level.func not in env:
+                raise CompileError(f"Func {f.name} is scheduled compute_with({level.func}, {level.var}), but {level.func} is not computed in this pipeline: "
+                                   f"it is inlined, or nothing uses it ({f.where})")
+            ours, theirs = group_of[f.name], group_of[level.func]
+            if ours is not theirs:
+                ours += theirs
+                for g in theirs:
+                    group_of[g.name] = ours
+    groups: list[list[Function]] = []
+    state: dict[int, bool] = {}  # entered; True once done
+
+    def visit(group: list[Function]) -> None:
+        if id(group) in state:
+            if not state[id(group)]:
+                names = ", ".join(f.name for f in group)
+                raise CompileError(f"The Funcs {names} are scheduled compute_with() each other, but one of them depends on another, through what it calls; "
+                                   f"only Funcs that do not need each other can share loops ({group[0].where})")
+            return
+        state[id(group)] = False
+        for f in group:
+            for callee in callees(f):
+                if callee.name in group_of:
+                    visit(group_of[callee.name])
+        state[id(group)] = True
+        groups.append(sorted(group, key=order.index))
+
+    order = list(env.values())
+    for f in order:
+        visit(group_of[f.name])
+    return groups
+
+
+def check_group(group: Sequence[Function], outputs: set[str]) -> None:
+    """Raise CompileError unless all Funcs of a group are computed at one place; outputs are at root."""
+    levels = [root_level() if f.name in outputs else f.schedule.compute_level for f in group]
+    for f, level in zip(group[1:], levels[1:]):
+        for g, one in ((group[0], levels[0]), (f, level)):
+            if one.is_inline():
+                raise CompileError(f"Func {g.name} takes part in compute_with(), but is computed inline; give it a place with compute_root() or compute_at() "
+                                   f"({g.where})")
+        if not level.same(levels[0]):
+            raise CompileError(f"Funcs {group[0].name} and {f.name} are scheduled compute_with() each other, but {group[0].name} is computed "
+                               f"{_place(levels[0])} and {f.name} {_place(level)}; compute both at the same place ({f.where})")
+
+
+def _place(level: LoopLevel) -> str:
+    return "at root" if level.is_root() else f"at ({level.func}, {level.var})"
+
+
+# ---- which loops stages share
+
+
+def _edges(nests: Sequence[StageNest]) -> list[_Edge]:
+    by_stage = {(nest.function.name, nest.index): nest for nest in nests}
+    out = []
+    for nest in nests:
+        schedule = nest.definition.schedule
+        level = schedule.fuse_level
+        if level.is_inline():
+            continue
+        parent = by_stage.get((level.func, max(level.stage, 0)))
+        if parent is None:
+            raise CompileError(f"{_title(nest)} is scheduled compute_with() stage {level.stage} of {level.func}, which has no such stage ({nest.function.where})")
+        for one in (nest, parent):
+            if one.function.extern is not None:
+                raise CompileError(f"{_title(nest)} is scheduled compute_with({_title(parent)}, {level.var}), but {_title(one)} is an extern stage, whose loops "
+                                   f"are not ours to share ({nest.function.where})")
+            if one.specializations or one.failure is not None:
+                raise CompileError(f"{_title(nest)} is scheduled compute_with({_title(parent)}, {level.var}), but {_title(one)} has specializations; a stage that "
+                                   f"shares loops must not have any ({nest.function.where})")
+        depths = [_depth(one, level.var) for one in (nest, parent)]
+        for one, depth in zip((nest, parent), depths):
+            if depth is None:
+                raise CompileError(f"{_title(nest)} is scheduled compute_with({_title(parent)}, {level.var}), but {_title(one)} has no loop {level.var}; its "
+                                   f"loops are, innermost first: {', '.join(_variables(one)[::-1])} ({nest.function.where})")
+        if depths[0] != depths[1]:
+            raise CompileError(f"{_title(nest)} is scheduled compute_with({_title(parent)}, {level.var}), but {level.var} is loop number {depths[0]} of "
+                               f"{_title(nest)} from the outside, and number {depths[1]} of {_title(parent)}; all loops outside of it are shared, so "
+                               f"there must be as many ({nest.function.where})")
+        assert depths[0] is not None
+        for level_index in range(depths[0]):
+            _check_alike(nest, parent, level_index)
+        out.append(_Edge(nest, parent, depths[0], schedule.fuse_align))
+    return out
+
+
+def _variables(nest: StageNest) -> list[str]:
+    return [loop.name.removeprefix(nest.prefix) for loop in nest.loops]
+
+
+def _depth(nest: StageNest, v: str) -> int | None:
+    names = _variables(nest)
+    return names.index(v) + 1 if v in names else None
+
+
+def _title(nest: StageNest) -> str:
+    return nest.function.name if nest.index == 0 else f"{nest.function.name}.update({nest.index - 1})"
+
+
+def _check_alike(child: StageNest, parent: StageNest, k: int) -> None:
+    x, y = _variables(child)[k], _variables(parent)[k]
+    ours, theirs = child.loops[k], parent.loops[k]
+    pure = [next(d for d in nest.definition.schedule.dims if d.var == v).is_rvar() for nest, v in ((child, x), (parent, y))]
+    what = ""
+    if x != y:
+        what = f"shared loop {k} is called {x} in one and {y} in the other; rename() one of them"
+    elif ours.kind is not theirs.kind:
+        what = f"loop {x} is {ours.kind.value} in one and {theirs.kind.value} in the other; schedule both alike"
+    elif pure[0] != pure[1]:
+        what = f"loop {x} runs over a Var in one and over an RVar in the other"
+    if what:
+        raise CompileError(f"{_title(child)} is scheduled compute_with({_title(parent)}), but {what} ({child.function.where})")
+
+
+# ---- the statement
+
+
+def _in_order(parts: Sequence[list[StageNest]]) -> list[list[StageNest]]:
+    """Sets of stages such that those of each Func come in their order; else as given. Raises CompileError where that cannot be."""
+    rest, out = list(parts), []
+    while rest:
+        for part in rest:
+            inside = {(s.function.name, s.index) for s in part}
+            pending = {(s.function.name, s.index) for other in rest for s in other} - inside
+            if not any(name == s.function.name and index < s.index for s in part for name, index in pending):
+                break
+        else:
+            names = ", ".join(_title(s) for part in rest for s in part)
+            raise CompileError(f"compute_with() asks for an order that cannot be: each of the stages {names} would have to run before another of them")
+        rest.remove(part)
+        out.append(part)
+    return out
+
+
+def _connected(stages: Sequence[StageNest], edges: Iterable[_Edge]) -> list[list[StageNest]]:
+    """The stages in sets that edges connect."""
+    sets = [[s] for s in stages]
+    for e in edges:
+        mine = [s for s in sets if e.child in s or e.parent in s]
+        if len(mine) == 2:
+            mine[0] += mine[1]
+            sets.remove(mine[1])
+    return [sorted(s, key=stages.index) for s in sets]
+
+
+class _Emitter:
+    """Writes the stages of one group."""
+
+    def __init__(self, edges: list[_Edge], register: Callable[[SharedLoop], None]) -> None:
+        self.edges, self.register = edges, register
+        self.values: dict[StageNest, list[n.Expr]] = {}  # of the shared loops around, a stage's own variables
+
+    def emit(self, stages: Sequence[StageNest], level: int) -> n.Stmt:
+        """Stages that share their outermost `level` loops."""
+        edges = [e for e in self.edges if e.depth > level and e.child in stages and e.parent in stages]
+        out = []
+        for part in _in_order(_connected(stages, edges)):
+            if len(part) > 1:
+                out.append(self.shared(part, edges, level))
+            else:
+                values = self.values.get(part[0], [])
+                out.append(_guarded(part[0], values, part[0].loops_at(values)))
+        return b.block(out)
+
+    def shared(self, part: list[StageNest], edges: list[_Edge], level: int) -> n.Stmt:
+        """One loop of the stages in `part`, and what is inside."""
+        shifts = _shifts(part, edges, level)
+        root = next(s for s in part if not any(e.child is s and e.parent in part for e in edges))
+        loop = root.loops[level]
+        _check_same_func(part, shifts, level)
+        name = f"{root.prefix}fused.{_variables(root)[level]}"
+        low = high = None
+        for s in part:
+            first, last = (b.add(e, shifts[s]) for e in _range(s.loops[level]))
+            low, high = (first, last) if low is None or high is None else (b.min_(low, first), b.max_(high, last))
+            self.values[s] = [*self.values.get(s, [])[:level], b.sub(var(name), shifts[s])]
+        assert low is not None and high is not None
+        values = {s.loops[k].name: b.max_(b.min_(value, _range(s.loops[k])[1]), _range(s.loops[k])[0])
+                  for s in part for k, value in enumerate(self.values[s])}
+        self.register(SharedLoop(name, tuple((s, level + 1) for s in [root, *(s for s in part if s is not root)]), values))
+        body = self.emit(part, level + 1)
+        return n.For(name, low, b.add(b.sub(high, low), b.i32(1)), loop.kind, loop.partition, body)
+
+
+def _range(loop: Loop) -> tuple[n.Expr, n.Expr]:
+    return loop.min, b.sub(b.add(loop.min, loop.extent), b.i32(1))
+
+
+def _shifts(part: list[StageNest], edges: list[_Edge], level: int) -> dict[StageNest, n.Expr]:
+    """What to add to each stage's loop variable to get the shared one."""
+    shifts: dict[StageNest, n.Expr] = {}
+    for s in part:  # a tree: every stage has one parent at most
+        if not any(e.child is s for e in edges):
+            shifts[s] = b.i32(0)
+    while len(shifts) < len(part):
+        fresh = [e for e in edges if e.child in part and e.child not in shifts and e.parent in shifts]
+        if not fresh:
+            raise CompileError(f"compute_with() goes round in a circle: {', '.join(_title(s) for s in part if s not in shifts)}")
+        for e in fresh:
+            align = e.align.get(_variables(e.child)[level], LoopAlignStrategy.Auto)
+            (low, high), (parent_low, parent_high) = _range(e.child.loops[level]), _range(e.parent.loops[level])
+            by = {LoopAlignStrategy.AlignStart: b.sub(parent_low, low), LoopAlignStrategy.AlignEnd: b.sub(parent_high, high)}.get(align, b.i32(0))
+            shifts[e.child] = simplify(b.add(shifts[e.parent], by))
+    return shifts
+
+
+def _check_same_func(part: list[StageNest], shifts: dict[StageNest, n.Expr], level: int) -> None:
+    """Stages of one Func in one loop: an iteration may need only what the same iteration of an earlier stage left."""
+    for i, one in enumerate(part):
+        for two in part[:i]:
+            if one.function is not two.function:
+                continue
+            v = _variables(one)[level]
+            plain = v == OUTERMOST or v in slidable_dims(one.function) and not any(v in (s.old, s.outer, s.inner) for s in _splits(one, two))
+            if not plain or not prove(n.EQ(shifts[one], shifts[two])):
+                raise CompileError(f"{_title(two)} and {_title(one)} would share loop {v} by compute_with(), but an iteration of the second may need what "
+                                   f"another iteration of the first computes; share loops over whole dimensions that all stages of {one.function.name} treat "
+                                   f"point by point, with the same alignment ({one.function.where})")
+
+
+def _splits(*nests: StageNest) -> list[Split]:
+    return [s for nest in nests for s in nest.definition.schedule.splits]
+
+
+def _guarded(nest: StageNest, values: Sequence[n.Expr], body: n.Stmt) -> n.Stmt:
+    """`body` where the shared loops are within the ranges of the stage's own."""
+    for loop, value in reversed(list(zip(nest.loops, values))):
+        low, high = _range(loop)
+        if b.as_int(low) == b.as_int(high) == 0:
+            continue  # the loop around all others
+        body = n.IfThenElse(b.likely(n.GE(value, low)), n.IfThenElse(b.likely(n.LE(value, high)), body))
+    return body
+
+
+def group_stmt(nests: Sequence[StageNest], register: Callable[[SharedLoop], None]) -> n.Stmt:
+    """All stages of a group of Funcs; `register` is told of each shared loop."""
+    edges = _edges(nests)
+    out = []
+    for part in _in_order(_connected(nests, edges)):
+        lets = [let for s in part for let in s.frozen_bounds()]
+        out.append(b.let_stmts(lets, _Emitter(edges, register).emit(part, 0)))
+    return b.block(out)
