@@ -17,28 +17,24 @@ from .. import lang
 from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.function import OUTERMOST, Dim, DimKind, Specialization, Split, SplitKind, StageSchedule, TailStrategy
+from ..ir.function import OUTERMOST, DimKind, Specialization, Split, SplitKind, StageSchedule, TailStrategy
 from ..ir.nodes import ForType, Partition
 from ..ir.printer import to_text
 from ..ir.traverse import free_variables, nodes_of
-from ..ir.types import INT32
 from .companions import CompanionDirectives
 from .devices import DeviceDirectives
-from .expr import Expr, to_node
-from .promotion import convert
-from .rdom import RVar, VarOrRVar, as_loop, loops
+from .expr import to_node
+from .legality import WORD, LegalityChecks
+from .rdom import RVar, as_loop, loops
 from .splits import append_split
 from .stage_base import kind_of
 from .var import Var
 
 S = TypeVar("S", bound="StageDirectives")
 
-_BLENDS = (TailStrategy.ShiftInwardsAndBlend, TailStrategy.RoundUpAndBlend)
-_EXACT_TAILS = (TailStrategy.Auto, TailStrategy.GuardWithIf, TailStrategy.Predicate)
-_WORD = {ForType.Parallel: "parallel", ForType.Vectorized: "vectorized", ForType.Unrolled: "unrolled", ForType.Serial: "serial", ForType.Extern: "extern"}
 
 
-class StageDirectives(CompanionDirectives, DeviceDirectives):
+class StageDirectives(CompanionDirectives, DeviceDirectives, LegalityChecks):
     """Loop directives on one stage of a Func."""
 
     def specialize(self, condition: Any) -> Stage:
@@ -94,27 +90,6 @@ class StageDirectives(CompanionDirectives, DeviceDirectives):
             s.dims, s.splits, s.touched = before
             raise
 
-    def _check_new_name(self, v: VarOrRVar, directive: str, argument: str, free: Sequence[str]) -> None:
-        if v.name() not in free and any(d.var == v.name() for d in self._schedule().dims):
-            self._fail(f"can't create {argument} {v.name()} using {directive}(), because {v.name()} is already used in this Func's "
-                       "schedule elsewhere; "
-                       "choose a new name")
-
-    def _factor(self, factor: Any, directive: str) -> n.Expr:
-        if isinstance(factor, Expr) and not factor.defined():
-            self._fail(f"the factor of {directive}() is undefined")
-        e = to_node(factor)
-        value = b.as_int(e)
-        if not e.type.is_int_or_uint() or (value is None and e.type.bits() > 32):
-            self._fail(f"the factor of {directive}() must be an int32, but {to_text(e)} has type {e.type}")
-        if value is not None and value <= 0:
-            self._fail(f"the factor of {directive}() is {value}, but split factors must be strictly positive; use max(factor, 1) if it is "
-                       "computed")
-        for v in nodes_of(e, n.Variable):
-            if v.param is None:
-                self._fail(f"the factor of {directive}(), {to_text(e)}, uses {v.name}; it may only use constants and parameters")
-        return convert(INT32, e)
-
     # -- split, fuse, rename
 
     def split(self: S, old: Any, outer: Any, inner: Any, factor: Any, tail: TailStrategy = TailStrategy.Auto) -> S:
@@ -144,83 +119,6 @@ class StageDirectives(CompanionDirectives, DeviceDirectives):
         s.dims[at:at + 1] = [replace(d, var=q.name()), replace(d, var=p.name(), for_type=outside)]
         append_split(s, Split(SplitKind.Split, o.name(), p.name(), q.name(), size, d.is_rvar(), tail))
         return self
-
-    def _check_tail(self, old: str, d: Dim, tail: TailStrategy) -> None:
-        if d.is_rvar() and tail not in _EXACT_TAILS:
-            self._fail(f"when splitting RVar {old} the tail strategy must be GuardWithIf, Predicate, or Auto, not {tail.name}. "
-                       "Anything else may change the meaning of the algorithm")
-        if tail is TailStrategy.PredicateLoads and old in self._inner_names():
-            self._fail(f"can't use TailStrategy.PredicateLoads for splitting {old}, which stems from the inner loop of another split; use Predicate or GuardWithIf")
-        if tail is TailStrategy.PredicateLoads and self._moved_inwards(old):
-            self._fail(f"can't use TailStrategy.PredicateLoads for splitting {old}, because blocks of it are moved inwards by another split (ShiftInwards): it would "
-                       "store what it did not load over values that were computed; use Predicate or GuardWithIf")
-        if tail in _BLENDS:
-            self._check_blend(old, tail)
-        if self._stage == 0:
-            return
-        if tail is TailStrategy.ShiftInwards:
-            self._fail(f"when splitting Var {old}, ShiftInwards is not a legal tail strategy for update definitions, as it may change the "
-                       "meaning "
-                       "of the algorithm; use GuardWithIf, RoundUp or Auto")
-        if tail is TailStrategy.RoundUp and old in self._inner_names():
-            self._fail(f"can't use TailStrategy.RoundUp for splitting {old}, which stems from the inner loop of another split of an "
-                       "update definition. It may "
-                       "redundantly recompute some values, which could change the meaning of the algorithm. Use TailStrategy.GuardWithIf "
-                       "instead")
-
-    def _moved_inwards(self, old: str) -> bool:
-        inwards = (TailStrategy.ShiftInwards, TailStrategy.ShiftInwardsAndBlend, *((TailStrategy.Auto,) if self._stage == 0 else ()))
-        return any(s.kind is SplitKind.Split and s.tail in inwards and s.old in self._relatives(old) for s in self._schedule().splits)
-
-    def _check_blend(self, old: str, tail: TailStrategy) -> None:
-        """What is kept is read and stored again, so no two iterations that meet there may run at once."""
-        kinds = (ForType.Parallel, ForType.Vectorized) if tail is TailStrategy.ShiftInwardsAndBlend else (ForType.Parallel,)
-        for d in self._schedule().dims:
-            if d.for_type in kinds and d.var in ({old} if d.for_type is ForType.Vectorized else self._relatives(old)):
-                self._fail(f"tail strategy {tail.name} may not be used to split {old}, because {d.var}, which stems from the same Var, is {_WORD[d.for_type]}: "
-                           "this could cause a race condition. Use GuardWithIf or Predicate")
-
-    def _relatives(self, old: str) -> set[str]:
-        """The loops that share an original variable with the loop `old`."""
-        group = {d.var: {d.var} for d in self._schedule().dims}
-        for s in self._schedule().splits:
-            names = {s.old, s.outer, s.inner} - {""}
-            joined = set().union(names, *(group.get(name, set()) for name in names))
-            group.update(dict.fromkeys(joined, joined))
-        return group.get(old, {old})
-
-    def _check_blended(self, d: Dim, kind: ForType) -> None:
-        """No loop may run in parallel (for blocks moved inwards: in vectors) over blocks that are blended with what they overlap."""
-        for s in self._schedule().splits:
-            if s.tail not in _BLENDS or self._stage == 0 or d.var not in self._relatives(s.old):
-                continue
-            if kind is ForType.Parallel or kind is ForType.Vectorized and s.tail is TailStrategy.ShiftInwardsAndBlend and d.var in self._blocks(s):
-                self._fail(f"can't mark {d.var} as {_WORD[kind]}, because {s.old} was split with tail strategy {s.tail.name}: this could cause a race condition. "
-                           "Split it with GuardWithIf or Predicate")
-
-    def _blocks(self, split: Split) -> set[str]:
-        """The loops that stem from the outer loop of a split."""
-        names, splits = {split.outer}, self._schedule().splits
-        for s in splits[next(i for i, s in enumerate(splits) if s is split) + 1:]:
-            if s.kind is SplitKind.Fuse and names & {s.outer, s.inner}:
-                names.add(s.old)
-            elif s.kind is not SplitKind.Fuse and s.old in names:
-                names |= {s.outer, s.inner}
-        return names
-
-    def _inner_names(self) -> set[str]:
-        """The loops that stem from the inner loop of a split."""
-        names: set[str] = set()
-        for s in self._schedule().splits:
-            if s.kind is SplitKind.Split:
-                if s.old in names:
-                    names.add(s.outer)
-                names.add(s.inner)
-            elif s.kind is SplitKind.Rename and s.old in names:
-                names.add(s.outer)
-            elif s.kind is SplitKind.Fuse and names & {s.inner, s.outer}:
-                names.add(s.old)
-        return names
 
     def fuse(self: S, inner: Any, outer: Any, fused: Any) -> S:
         """Join two loops into one, `fused`, in the place of `inner`, whose extent is the product; `inner` varies fastest.
@@ -267,15 +165,6 @@ class StageDirectives(CompanionDirectives, DeviceDirectives):
 
     # -- order
 
-    def _check_order(self, after: Sequence[Dim], directive: str) -> None:
-        """The order of loops whose order matters must stay, unless the update may run in any order."""
-        old = [d.var for d in self._schedule().dims if d.kind is DimKind.ImpureRVar]
-        new = [d.var for d in after if d.kind is DimKind.ImpureRVar]
-        if old == new or lang.independence.order_is_free(self.function, self._definition()):
-            return
-        swapped = next((x, y) for i, x in enumerate(old) for y in old[i + 1:] if new.index(x) > new.index(y))
-        self._fail(f"can't {directive} RVars {swapped[0]} and {swapped[1]} because it may change the meaning of the algorithm")
-
     def reorder(self: S, *args: Any) -> S:
         """Order loops, innermost first; those not named stay where they are. Takes the loops one by one or as a list.
 
@@ -315,23 +204,14 @@ class StageDirectives(CompanionDirectives, DeviceDirectives):
 
     # -- how loops run
 
-    def _check_race(self, d: Dim, kind: ForType) -> None:
-        s = self._schedule()
-        if kind in (ForType.Parallel, ForType.Vectorized) and d.kind is DimKind.ImpureRVar and not s.allow_race_conditions and not s.atomic:
-            self._fail(f"marking var {d.var} as {_WORD[kind]} may introduce a race condition resulting in incorrect output, because its "
-                       "iterations may touch "
-                       "the same element. Use atomic() if the operation is associative, or allow_race_conditions() if you know that there "
-                       "is no race or "
-                       "that it does no harm")
-
     def _mark(self: S, v: Any, kind: ForType, directive: str) -> S:
         d = self._dim(as_loop(v), directive, "argument 'var'")
         if d.var == OUTERMOST and kind is not ForType.Serial:
-            self._fail(f"can't mark __outermost as {_WORD[kind]}; it has one iteration")
+            self._fail(f"can't mark __outermost as {WORD[kind]}; it has one iteration")
         self._check_race(d, kind)
         self._check_blended(d, kind)
         if self.function.extern is not None and kind in (ForType.Vectorized, ForType.Unrolled):
-            self._fail(f"an extern stage computes whole regions; its loop {d.var} cannot be marked {_WORD[kind]}. Split it, and mark the outer loop parallel()")
+            self._fail(f"an extern stage computes whole regions; its loop {d.var} cannot be marked {WORD[kind]}. Split it, and mark the outer loop parallel()")
         self._edited()
         d.for_type = kind
         return self
@@ -422,14 +302,6 @@ class StageDirectives(CompanionDirectives, DeviceDirectives):
         s = self._edited()
         s.atomic, s.override_associativity = True, bool(override_associativity_test)
         return self
-
-    def _check_any_order(self) -> None:
-        if lang.independence.order_is_free(self.function, self._definition()):
-            return
-        found = lang.associativity.combination(self.function, self._definition())
-        reason = found if isinstance(found, str) else "which of equal values wins depends on the order"
-        self._fail(f"failed to call atomic() on {self._title()} since it can't prove associativity or commutativity of the operator: {reason}. If you know that the "
-                   "order does not matter, call atomic(override_associativity_test=True)")
 
     def allow_race_conditions(self: S) -> S:
         """Let loops over RVars run in parallel or in vectors although it cannot be proved that the result stays the same."""

@@ -15,10 +15,11 @@ from ..ir.boxes import Box, boxes_touched, merge_boxes
 from ..ir.interval import Bounds, Interval
 from ..ir.simplify import simplify
 from ..ir.traverse import mentions, nodes_of, substitute
+from .apply_splits import var
 from .bounds_inference import FuncValues
 from .environment import Environment
 from .extern_stages import is_query_symbol
-from .loop_nest import StageNest, var
+from .loop_nest import StageNest
 from .schedule_functions import Nests, head_productions
 
 Boxes = dict[str, Box]

@@ -21,9 +21,10 @@ from ..ir.interval import Interval, bounds_of_expr, type_interval
 from ..ir.simplify import simplify
 from ..ir.traverse import Rec, nodes_of, rewrite
 from ..ir.types import INT32
+from .apply_splits import var
 from .environment import Environment
 from .extern_stages import extern_query, required_by_extern
-from .loop_nest import StageNest, var
+from .loop_nest import StageNest
 from .schedule_functions import Nests, peel, rewrap
 
 FuncValues = dict[tuple[str, int], Interval]

@@ -20,8 +20,9 @@ from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import OUTERMOST, Function, LoopAlignStrategy, LoopLevel, Split, root_level
 from ..ir.simplify import prove, simplify
+from .apply_splits import var
 from .environment import Environment, callees
-from .loop_nest import Loop, StageNest, var
+from .loop_nest import Loop, StageNest
 from .sliding_window import slidable_dims
 
 

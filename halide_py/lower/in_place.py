@@ -18,9 +18,9 @@ from ..ir.function import Function, Split, SplitKind, StageSchedule, TailStrateg
 from ..ir.module import ArgumentKind, LoweredArgument
 from ..ir.traverse import nodes_of
 from ..ir.types import BOOL
+from .apply_splits import resolve_tails
 from .buffers import buffer_handle, error, field, runtime_call
 from .environment import Environment, definition_roots
-from .loop_nest import resolve_tails
 
 _REREAD = "the pipeline reads the input where the output, or some of it, is written already, or computes elements twice"
 _ELEMENTWISE = ("an element may only be overwritten by the one computed from it, once: give the same region of memory with the same strides, and extents that are "

@@ -20,9 +20,9 @@ from ..ir.parameter import Parameter
 from ..ir.printer import to_text
 from ..ir.traverse import Rec, nodes_of, rewrite
 from ..ir.types import BOOL, INT32, Int
+from .apply_splits import var
 from .buffers import buffer_handle
 from .environment import Environment, definition_roots
-from .loop_nest import var
 from .schedule_functions import Nests, head_productions
 
 INT64 = Int(64)

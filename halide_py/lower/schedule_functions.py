@@ -16,10 +16,11 @@ from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import OUTERMOST, Function, LoopLevel
 from ..ir.traverse import Rec, mentions, rewrite
+from .apply_splits import var
 from .environment import Environment
 from .extern_stages import check_extern_place
 from .fused_stages import SharedLoop, check_group, fuse_groups, group_stmt
-from .loop_nest import StageNest, var
+from .loop_nest import StageNest
 from .specialize import build_stage
 
 

@@ -15,8 +15,8 @@ from ..ir import nodes as n
 from ..ir.function import Function
 from ..ir.simplify import prove, simplify
 from ..ir.traverse import Rec, free_variables, mentions, nodes_of, rewrite, substitute
+from .apply_splits import var
 from .environment import Environment
-from .loop_nest import var
 
 
 def monotonic(e: n.Expr, name: str) -> int | None:
