@@ -19,7 +19,7 @@ from ..ir import nodes as n
 from ..ir.conditions import conjuncts
 from ..ir.function import Definition, Function, Specialization, StageSchedule
 from ..ir.simplify import simplify_given
-from ..ir.traverse import rewrite
+from ..ir.traverse import nodes_of, rewrite
 from ..ir.types import INT32
 from .loop_nest import SpecializedNest, StageNest, build_nest
 
@@ -63,7 +63,10 @@ def _given(d: Definition, schedule: StageSchedule, condition: n.Expr) -> Definit
     known = {c.a.name: c.b for c in conjuncts(condition, True) if isinstance(c, n.EQ) and isinstance(c.a, n.Variable) and b.as_const(c.b) is not None}
 
     def simpler(e: n.Expr) -> n.Expr:
-        return simplify_given(rewrite(e, {n.Variable: lambda v, rec: v if v.param is None else known.get(v.name, v)}), condition)
+        e = rewrite(e, {n.Variable: lambda v, rec: v if v.param is None else known.get(v.name, v)})
+        if any(c.name == "undef" for c in nodes_of(e, n.Call, n.symbol_bit("undef"))):
+            return e  # a choice between a bool and undef would become logic, all of it undefined
+        return simplify_given(e, condition)
 
     return dataclasses.replace(d, schedule=schedule, values=tuple(map(simpler, d.values)), args=tuple(map(simpler, d.args)), predicate=simpler(d.predicate))
 

@@ -88,6 +88,7 @@ class _Widen:
     def serial(self, s: n.Stmt) -> n.Stmt:
         """`s`, which could not be widened, as a loop over the lanes; lets it needs are evaluated again per lane."""
         here = n.Variable(INT32, self.loop.name)
+        private = self.private - {a.name for a in nodes_of(s, n.Allocate)}  # what is allocated in the loop over the lanes has no place for others
 
         def index(old: n.Expr, new: n.Expr) -> n.Expr:
             offset = v.broadcast(b.sub(here, self.loop.min), old.type.lanes())
@@ -95,15 +96,15 @@ class _Widen:
 
         def load(e: n.Load, rec: Rec) -> n.Expr:
             i = rec(e.index)
-            return n.Load(e.type, e.name, index(e.index, i) if e.name in self.private else i, rec(e.predicate), e.param)
+            return n.Load(e.type, e.name, index(e.index, i) if e.name in private else i, rec(e.predicate), e.param)
 
         def store(one: n.Store, rec: Rec) -> n.Stmt:
             i = rec(one.index)
-            i = index(one.index, i) if one.name in self.private else i
+            i = index(one.index, i) if one.name in private else i
             return n.Store(one.name, rec(one.value), i, rec(one.predicate), one.param)
 
         needed = b.let_stmts(self.scalar_lets, s)
-        body = rewrite(needed, {n.Load: load, n.Store: store}, n.symbol_bits(self.private)) if self.private else needed
+        body = rewrite(needed, {n.Load: load, n.Store: store}, n.symbol_bits(private)) if private else needed
         return n.For(self.loop.name, self.loop.min, b.i32(self.count), n.ForType.Serial, n.Partition.Never, body)
 
     # ---- expressions

@@ -123,3 +123,14 @@ def test_constant_conditions() -> None:
         return loop_nest_text([f.function])
 
     assert "vectorized" in nest(True) and "vectorized" in nest(hl.Expr(1) < 2)
+
+
+def test_undefined_values_stay_undefined() -> None:
+    """A bool chosen between true and undef is no logic of the two."""
+    f, p = hl.Func("partly"), hl.Param(hl.Int(32), "p", 5)
+    f[x, y] = y < 3
+    f[x, y] = hl.select(x < 1, hl.cast(hl.Bool(), 1), hl.undef(hl.Bool()))
+    f.update(0).specialize(p == 2)
+    for p_value in (5, 2):
+        p.set(p_value)
+        assert np.array(f.realize([3, 5])).tolist() == [[True, y < 3, y < 3] for y in range(5)]

@@ -42,6 +42,7 @@ def if_then_else(c: n.Expr, x: n.Expr, y: n.Expr) -> n.Expr:
 x = "x"
 narrow = n.Cast(INT32, n.Add(n.Cast(U8, mul(load("c", x), 30)), b.const(U8, 9)))
 CASES: dict[str, n.Stmt] = {
+    "a tail that allocates": tail(13, allocate("t", 3, b.block([store("t", 2, add(load("c", add("base", x)), 1)), store("a", add("base", x), load("t", 2))]))),
     "dense": v8(store("a", x, add(load("c", x), 1))),
     "strided": v8(store("a", mul(x, 2), load("c", sub(63, mul(x, 3))))),
     "from elsewhere": loop("x", 8, store("a", x, mul(x, x)), VECTOR, low=5),
