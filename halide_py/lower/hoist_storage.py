@@ -10,6 +10,7 @@ from __future__ import annotations
 from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.function import Function
 from ..ir.interval import Interval, bounds_of_expr
 from ..ir.simplify import simplify
 from ..ir.traverse import Rec, mentions, rewrite
@@ -41,10 +42,10 @@ class _Hoist:
 
         new: n.Stmt = s.map_children(inside)
         if isinstance(s, n.LetStmt):
-            found = {name: [_over(e, s.name, Interval.point(s.value)) for e in extents] for name, extents in found.items()}
+            found = {name: [largest_over(e, s.name, Interval.point(s.value)) for e in extents] for name, extents in found.items()}
         elif isinstance(s, n.For):
             whole = Interval(s.min, b.sub(b.add(s.min, s.extent), b.i32(1)))
-            found = {name: [_over(e, s.name, whole) for e in extents] for name, extents in found.items()}
+            found = {name: [largest_over(e, s.name, whole) for e in extents] for name, extents in found.items()}
         elif isinstance(s, n.Allocate) and s.name in self.names:
             self.taken[s.name] = s
             assert isinstance(new, n.Allocate)
@@ -56,9 +57,18 @@ def _larger(x: n.Expr | None, y: n.Expr | None) -> n.Expr | None:
     return None if x is None or y is None else b.max_(x, y)
 
 
-def _over(e: n.Expr | None, name: str, interval: Interval) -> n.Expr | None:
+def largest_over(e: n.Expr | None, name: str, interval: Interval) -> n.Expr | None:
     """The largest value of `e` while `name` ranges over `interval`."""
     return e if e is None or not mentions(e, name) else bounds_of_expr(simplify(e), {name: interval}).max
+
+
+def bounded(extents: Extents, f: Function) -> tuple[n.Expr, ...]:
+    """The sizes of the hoisted storage of `f`. Raises CompileError where one has no bound."""
+    sizes = tuple(simplify(e) for e in extents if e is not None)
+    if len(sizes) < len(extents):
+        raise CompileError(f"Func {f.name} is scheduled hoist_storage(), but the size of its region has no bound outside of the loops that it "
+                           f"is hoisted over; use bound_storage() or bound_extent(), or hoist it less far ({f.where})")
+    return sizes
 
 
 def hoist_storage(stmt: n.Stmt, env: Environment) -> n.Stmt:
@@ -69,12 +79,8 @@ def hoist_storage(stmt: n.Stmt, env: Environment) -> n.Stmt:
         hoist = _Hoist({f.buffer_name(i) for i in range(len(f.types))})
         body, found = hoist.visit(rec(s.body))
         for name, extents in found.items():
-            sizes = [simplify(e) for e in extents if e is not None]
-            if len(sizes) < len(extents):
-                raise CompileError(f"Func {f.name} is scheduled hoist_storage(), but the size of its region has no bound outside of the loops that it "
-                                   f"is hoisted over; use bound_storage() or bound_extent(), or hoist it less far ({f.where})")
             a = hoist.taken[name]
-            body = n.Allocate(a.name, a.type, a.memory, tuple(sizes), b.TRUE, a.padding, body)
+            body = n.Allocate(a.name, a.type, a.memory, bounded(extents, f), b.TRUE, a.padding, body)
         return body
 
     return rewrite(stmt, {n.HoistedStorage: hoisted})

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.interval import Interval
 from ..ir.traverse import Handler, Rec, mentions, rewrite
 from .environment import Environment
+from .hoist_storage import bounded, largest_over
 
 
 class _Rings:
@@ -18,11 +20,14 @@ class _Rings:
         self.env = env
         self.turns: dict[str, n.Expr] = {}  # of the Funcs whose hoisted storage is around: iterations of the loops met since
         self.instance: dict[str, n.Expr] = {}
+        self.scope: list[tuple[str, Interval]] = []  # the loops and lets around, with their values; and where the hoisted storage of a Func is among them
+        self.place: dict[str, int] = {}
 
     def hoisted(self, s: n.HoistedStorage, rec: Rec) -> n.Stmt:
         if self.env[s.name].schedule.ring_buffer is None:
             return s.map_children(rec)  # type: ignore[no-any-return]
         self.turns[s.name] = b.i32(0)
+        self.place[s.name] = len(self.scope)
         body = rec(s.body)
         del self.turns[s.name]
         return n.HoistedStorage(s.name, body)
@@ -31,9 +36,17 @@ class _Rings:
         before = dict(self.turns)
         position = b.sub(n.Variable(op.min.type, op.name), op.min)
         self.turns = {name: b.add(b.mul(turn, op.extent), position) for name, turn in before.items()}
+        self.scope.append((op.name, Interval(op.min, b.sub(b.add(op.min, op.extent), b.i32(1)))))
         body = rec(op.body)
+        self.scope.pop()
         self.turns = before
         return n.For(op.name, op.min, op.extent, op.kind, op.partition, body)
+
+    def let(self, s: n.LetStmt, rec: Rec) -> n.Stmt:
+        self.scope.append((s.name, Interval.point(s.value)))
+        body = rec(s.body)
+        self.scope.pop()
+        return n.LetStmt(s.name, rec(s.value), body)
 
     def realize(self, r: n.Realize, rec: Rec) -> n.Stmt:
         asked = self.env[r.name].schedule.ring_buffer
@@ -43,7 +56,10 @@ class _Rings:
         name = f"{r.name}.ring"
         self.instance[r.name] = n.Variable(count.type, name)
         body = n.LetStmt(name, b.mod(self.turns[r.name], count), rec(r.body))
-        return n.Realize(r.name, r.types, r.memory, (*r.mins, b.i32(0)), (*r.extents, count), r.condition, body)
+        extents: list[n.Expr | None] = list(r.extents)
+        for scoped, interval in reversed(self.scope[self.place[r.name]:]):
+            extents = [largest_over(e, scoped, interval) for e in extents]
+        return n.Realize(r.name, r.types, r.memory, (*r.mins, b.i32(0)), (*bounded(extents, self.env[r.name]), count), r.condition, body)
 
     def call(self, c: n.Call, rec: Rec) -> n.Expr:
         new: n.Call = c.map_children(rec)
@@ -64,5 +80,5 @@ def ring_buffers(stmt: n.Stmt, env: Environment) -> n.Stmt:
         return stmt
     rings = _Rings(env)
     handlers: dict[type[n.Node], Handler] = {
-        n.HoistedStorage: rings.hoisted, n.For: rings.loop, n.Realize: rings.realize, n.Call: rings.call, n.Provide: rings.provide}
+        n.HoistedStorage: rings.hoisted, n.For: rings.loop, n.LetStmt: rings.let, n.Realize: rings.realize, n.Call: rings.call, n.Provide: rings.provide}
     return rewrite(stmt, handlers)

@@ -168,3 +168,24 @@ def test_no_data_race(tmp_path: Path) -> None:
     done = subprocess.run([str(tmp_path / "run")], capture_output=True, text=True, timeout=120, env={"TSAN_OPTIONS": "halt_on_error=1", "HL_NUM_THREADS": "3"})
     assert done.returncode == 0, done.stderr[:2000]
     assert done.stdout.split() == [str(wanted()[0, 0]), str(wanted()[-1, -1])]
+
+
+@pytest.mark.parametrize("height", [5, 8])
+def test_instances_of_a_ring_are_as_large_as_the_largest(height: int) -> None:
+    """The last block of a guarded split is smaller: a ring of that size would lie over the block that is still read."""
+    x, y, yo, yi = (hl.Var(v) for v in ("x", "y", "yo", "yi"))
+
+    def blocks(ring: bool) -> np.ndarray:
+        g, f, out = hl.Func("g"), hl.Func("f"), hl.Func("out")
+        g[x, y] = x * 3 + y * 7
+        f[x, y] = g[x + 1, y - 2] * 2 - y
+        f[x, y] = f[x, y] | 4
+        out[x, y] = f[x, y] + f[x + 1, y - 1]
+        g.compute_root()
+        f.compute_root().split(y, yo, yi, 4, hl.TailStrategy.GuardWithIf)
+        f.update(0).unscheduled()
+        if ring:
+            g.in_(f).compute_at(f, yo).hoist_storage_root().ring_buffer(3).async_()
+        return np.array(out.realize([14, height]))
+
+    np.testing.assert_array_equal(blocks(True), blocks(False))
