@@ -9,27 +9,12 @@ from . import nodes as n
 from .bounds import Bounds
 from .build import as_int, const
 from .interval_type import Interval
-from .simplify import linear
-from .simplify.logic import negation
+from .simplify import linear, logic
 
 
 def conjuncts(e: n.Expr, holds: bool) -> list[n.Expr]:
-    """Conditions that all hold where `e` does (or does not)."""
-    out: list[n.Expr] = []
-    stack = [(e, holds)]
-    while stack:
-        c, h = stack.pop()
-        if type(c) is n.Call and c.name in ("likely", "likely_if_innermost"):
-            stack.append((c.args[0], h))
-        elif type(c) is (n.And if h else n.Or):
-            stack += [(c.b, h), (c.a, h)]
-        elif type(c) is n.Not:
-            stack.append((c.a, not h))
-        elif type(c) is n.Broadcast:
-            stack.append((c.value, h))
-        elif c.type.is_scalar():
-            out += _without_abs(c if h else negation(c) or n.Not(c))
-    return out
+    """Conditions that all hold where `e` does (or does not), absolute values taken apart."""
+    return [part for c in logic.conjuncts(e, holds) for part in _without_abs(c)]
 
 
 def _without_abs(c: n.Expr) -> list[n.Expr]:

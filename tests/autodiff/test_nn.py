@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import erf
 from typing import Any
 
 import numpy as np
@@ -24,12 +25,7 @@ def sig(v: Any) -> Any:
 
 
 def phi(v: Any) -> Any:
-    return np.array([(1 + float(e)) / 2 for e in map(_erf, v * np.sqrt(0.5))])
-
-
-def _erf(v: float) -> float:
-    from math import erf  # noqa: PLC0415
-    return erf(v)
+    return np.array([(1 + float(e)) / 2 for e in map(erf, v * np.sqrt(0.5))])
 
 
 ACTIVATIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import re
 
 import numpy as np
@@ -41,7 +42,6 @@ def test_strided_load(t: Type, stride: int, lanes: int) -> None:
 
 def test_strided_load_at_the_end_of_a_page() -> None:
     """No byte beyond the last element is read, whatever the element and stride."""
-    import mmap  # noqa: PLC0415
 
     page = mmap.PAGESIZE
     memory = mmap.mmap(-1, 2 * page)

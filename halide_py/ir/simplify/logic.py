@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import nodes as n
-from ..build import as_int, const, is_false, is_true
+from ..build import as_int, const, is_false, is_likely, is_true
 from . import linear
 from .compare import chain, flatten
 from .compile_rules import apply_rules
@@ -81,6 +81,25 @@ def negation(e: n.Expr) -> n.Expr | None:
         return (n.LE if kind is n.LT else n.LT)(e.b, e.a)  # type: ignore[attr-defined]
     value = as_int(e)
     return None if value is None else const(e.type, not value)
+
+
+def conjuncts(e: n.Expr, holds: bool) -> list[n.Expr]:
+    """Scalar conditions that all hold where `e` does (or does not), without marks of what is likely."""
+    out: list[n.Expr] = []
+    stack = [(e, holds)]
+    while stack:
+        c, h = stack.pop()
+        if is_likely(c):
+            stack.append((c.args[0], h))  # type: ignore[attr-defined]
+        elif type(c) is (n.And if h else n.Or):
+            stack += [(c.b, h), (c.a, h)]
+        elif type(c) is n.Not:
+            stack.append((c.a, not h))
+        elif type(c) is n.Broadcast:
+            stack.append((c.value, h))
+        elif c.type.is_scalar():
+            out.append(c if h else negation(c) or n.Not(c))
+    return out
 
 
 @handles(n.Not)

@@ -14,7 +14,7 @@ from .. import nodes as n
 from ..build import NOTHING, as_int, block, const, is_false, is_true
 from . import linear
 from .calls import is_pure, is_trivial, reads_memory
-from .logic import negation
+from .logic import conjuncts, negation
 from .ranges import intersect
 from .simplify import Simplifier
 
@@ -106,7 +106,9 @@ def assuming(s: Simplifier, condition: n.Expr, holds: bool = True) -> Iterator[N
     """Facts of a simplified condition, inside."""
     truths, limits, known, facts = dict(s.truths), dict(s.limits), dict(s.known), list(s.facts)
     bits = 0
-    for c in _conjuncts(condition, holds):
+    for c in conjuncts(condition, holds):
+        if reads_memory(c):
+            continue  # stores may make it false
         bits |= c.symbols
         _assume(s, c)
     if not bits:
@@ -121,24 +123,6 @@ def assuming(s: Simplifier, condition: n.Expr, holds: bool = True) -> Iterator[N
             s.known[name] = r
         for name in [k for k in s.known if k not in known and bits & n.symbol_bit(k)]:
             del s.known[name]
-
-
-def _conjuncts(e: n.Expr, holds: bool) -> list[n.Expr]:
-    """Conditions that all hold if `e` does (or does not)."""
-    out: list[n.Expr] = []
-    stack = [(e, holds)]
-    while stack:
-        c, h = stack.pop()
-        if type(c) is n.Call and c.name in ("likely", "likely_if_innermost"):
-            stack.append((c.args[0], h))
-        elif type(c) is (n.And if h else n.Or):
-            stack += [(c.a, h), (c.b, h)]
-        elif type(c) is n.Not:
-            stack.append((c.a, not h))
-        elif c.type.is_scalar() and not reads_memory(c):
-            wanted = c if h else negation(c) or n.Not(c)
-            out.append(wanted)
-    return out
 
 
 def _assume(s: Simplifier, c: n.Expr) -> None:
