@@ -429,70 +429,22 @@ int hl_debug_to_file(const char *filename, const void *first, int32_t code, int3
 /* A hash of a buffer's elements; 0 without data. */
 int64_t _halide_buffer_digest(const void *buffer);
 
-/* ---- Fields of buffers, for generated code: `buffer` is a halide_buffer_t *, passed around as a handle. ---- */
-
-static inline void *_halide_buffer_get_host(const void *buffer) {
-    return ((const struct halide_buffer_t *)buffer)->host;
-}
-
-static inline int32_t _halide_buffer_get_dimensions(const void *buffer) {
-    const struct halide_buffer_t *b = (const struct halide_buffer_t *)buffer;
-    return b->dimensions > 0 && b->dim == HL_NULL ? -1 : b->dimensions; /* -1: there is no shape to read */
-}
-
-static inline int32_t _halide_buffer_get_min(const void *buffer, int32_t d) {
-    return ((const struct halide_buffer_t *)buffer)->dim[d].min;
-}
-
-static inline int32_t _halide_buffer_get_extent(const void *buffer, int32_t d) {
-    return ((const struct halide_buffer_t *)buffer)->dim[d].extent;
-}
-
-static inline int32_t _halide_buffer_get_stride(const void *buffer, int32_t d) {
-    return ((const struct halide_buffer_t *)buffer)->dim[d].stride;
-}
-
-static inline int32_t _halide_buffer_get_type_code(const void *buffer) {
-    return (int32_t)((const struct halide_buffer_t *)buffer)->type.code;
-}
-
-static inline int32_t _halide_buffer_get_type_bits(const void *buffer) {
-    return ((const struct halide_buffer_t *)buffer)->type.bits;
-}
-
-static inline int32_t _halide_buffer_get_type_lanes(const void *buffer) {
-    return ((const struct halide_buffer_t *)buffer)->type.lanes;
-}
-
-static inline HL_BOOL _halide_buffer_null(const void *buffer) {
-    return buffer == HL_NULL;
-}
+/* ---- Buffers that callers pass, for generated code: `buffer` is a halide_buffer_t *, passed around as a handle. `label` is how messages name
+ * it, `type` are the four bytes of a halide_type_t. What checks gives 0 or an error's code. ---- */
 
 /* Whether two buffers have bytes of memory in common. `same_is_fine`: not so if each element of both lies where the other's of the same
  * coordinates does. Exact for buffers of the same strides whose dimensions nest (views of one array), else by first and last address. */
 HL_BOOL _halide_buffer_overlap(const void *first, const void *second, HL_BOOL same_is_fine);
-
-static inline HL_BOOL _halide_buffer_is_bounds_query(const void *buffer) {
-    const struct halide_buffer_t *b = (const struct halide_buffer_t *)buffer;
-    return b->host == HL_NULL && b->device == 0;
-}
-
-static inline int32_t _halide_buffer_set_type(void *buffer, int32_t code, int32_t bits, int32_t lanes) {
-    struct halide_buffer_t *b = (struct halide_buffer_t *)buffer;
-    b->type.code = (halide_type_code_t)code;
-    b->type.bits = (uint8_t)bits;
-    b->type.lanes = (uint16_t)lanes;
-    return 0;
-}
-
-static inline int32_t _halide_buffer_set_shape(void *buffer, int32_t d, int32_t min, int32_t extent, int32_t stride) {
-    halide_dimension_t *dim = &((struct halide_buffer_t *)buffer)->dim[d];
-    dim->min = min;
-    dim->extent = extent;
-    dim->stride = stride;
-    dim->flags = 0;
-    return 0;
-}
+/* Whether there is a buffer of that type (a query may have any) and number of dimensions. */
+int hl_check_kind(void *user_context, const void *buffer, const char *name, const char *label, uint32_t type, int32_t dimensions);
+/* Whether no extent is negative and, if the buffer is `touched`, there is data, and the first and last coordinate touched of each of
+ * `dimensions` dimensions, given as two int64_t, are inside. */
+int hl_check_region(void *user_context, const void *buffer, const char *label, HL_BOOL touched, int32_t dimensions, ...);
+/* Whether the buffers do not overlap; if they do, `reason` says what that would harm. */
+int hl_check_apart(void *user_context, const void *first, const void *second, HL_BOOL same_is_fine, const char *first_label,
+                   const char *second_label, const char *reason);
+/* If the buffer is a bounds query, its type and, as int32_t, min, extent and stride of each dimension. Gives 0. */
+int32_t _halide_buffer_answer(void *buffer, uint32_t type, int32_t dimensions, ...);
 
 #ifdef __cplusplus
 } /* extern "C" */

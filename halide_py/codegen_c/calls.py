@@ -61,12 +61,24 @@ def expanded(em: Emitter, e: n.Call) -> n.Expr:
     return found
 
 
+# Accessors of a buffer, written as what they read: that compiles faster than calls of inline functions.
+_READS = {"_halide_buffer_get_host": "{0}->host", "_halide_buffer_is_bounds_query": "({0}->host == HL_NULL && {0}->device == 0)",
+          **{f"_halide_buffer_get_{what}": f"{{0}}->dim[{{1}}].{what}" for what in ("min", "extent", "stride")}}
+
+
+def _read_buffer(em: Emitter, e: n.Call) -> str:
+    handle, own = em.scalar(e.args[0]), getattr(e.args[0], "name", "").removesuffix(".buffer") in em.arguments
+    return _READS[e.name].format(handle if own else f"((const struct halide_buffer_t *){handle})", *map(em.scalar, e.args[1:]))
+
+
 def runtime_call(em: Emitter, e: n.Call) -> str:
     """A function of the runtime, by name."""
     if any(a.type.is_vector() for a in e.args):
         raise InternalError(f"{e.name} was vectorized; please report this with the program")
+    if e.name in _READS:
+        return _read_buffer(em, e)
     args = [em.scalar(a) for a in e.args]
-    if e.name.startswith(("halide_error", "halide_trace")):
+    if e.name.startswith(("halide_error_", "halide_trace", "hl_check_")):
         args = [em.context] + [f"(const char *){a}" if x.type.is_handle() and not isinstance(x, n.StringImm) else a for a, x in zip(args, e.args)]
     elif not e.name.startswith("_halide_buffer_"):
         raise InternalError(f"code generation does not know the function {e.name}; please report this with the program")

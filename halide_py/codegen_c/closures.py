@@ -95,7 +95,7 @@ def _function(em: Emitter, s: n.Stmt, body: Body, name: str, index: tuple[str, s
         em.profile.mark(inner, em.profile.current)
     body(inner, s)
     parameters = ["void *uc", *([f"int {index[1]}"] if index else []), *(one.parameter for one in captured)]
-    em.unit.functions.append("\n".join([f"static inline __attribute__((always_inline)) int {name}({', '.join(parameters)}) {{", "    (void)uc;",
+    em.unit.functions.append("\n".join([f"static int {name}({', '.join(parameters)}) {{", "    (void)uc;",
                                         *inner.prologue(), *inner.lines, "    return 0;", "}", ""]))
     return captured
 

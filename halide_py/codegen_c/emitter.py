@@ -398,4 +398,4 @@ def calls_in(e: n.Node) -> Iterator[n.Call]:
 
 def has_effects(e: n.Node) -> bool:
     """Whether evaluating `e` may write memory that loads read: user functions with effects; not reports and accessors of the runtime."""
-    return any(c.call_type is n.CallType.Extern and not c.name.startswith(("_halide_buffer_", "halide_error_", "halide_trace")) for c in calls_in(e))
+    return any(c.call_type is n.CallType.Extern and not c.name.startswith(("_halide_buffer_", "halide_error_", "halide_trace", "hl_check_")) for c in calls_in(e))

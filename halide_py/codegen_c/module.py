@@ -90,7 +90,7 @@ def argument_name(a: LoweredArgument) -> str:
     return a.name if a.name == USER_CONTEXT else f"_{c_identifier(a.shown)}_buffer" if a.is_buffer() else c_identifier(a.shown)
 
 
-def _argv(f: LoweredFunction, needs: Sequence[str]) -> str:
+def _argv(f: LoweredFunction, needs: Sequence[str], name: str) -> str:
     values = []
     for i, a in enumerate(f.args):
         t = "void *" if a.type.is_handle() else "uint8_t" if a.type.is_bool() else memory_type(a.type)
@@ -98,7 +98,7 @@ def _argv(f: LoweredFunction, needs: Sequence[str]) -> str:
             values.append(f"(struct halide_buffer_t *)args[{i}]")
         else:
             values.append(f"*({t}{'' if t.endswith('*') else ' '}const *)args[{i}]" + (" != 0" if a.type.is_bool() else ""))
-    return (f"{export(f)} int {f.simple}_argv(void **args) {{\n    (void)args;\n{_cpu_check(f, needs, values)}"
+    return (f"{export(f)} int {name}(void **args) {{\n    (void)args;\n{_cpu_check(f, needs, values)}"
             f"    return {f.name}_body({', '.join(values)});\n}}\n")
 
 
@@ -115,10 +115,10 @@ def exports(f: LoweredFunction, needs: Sequence[str] = ()) -> str:
     """The functions that callers see, `NAME` and `NAME_argv`; both call `NAME_body`. `needs`: instruction sets the processor has to have."""
     passed = [f"(void *){USER_CONTEXT}" if a.name == USER_CONTEXT else argument_name(a) for a in f.args]
     entry = f"{export(f)} {signature(f)} {{\n{_cpu_check(f, needs, passed)}    return {f.name}_body({', '.join(passed)});\n}}\n\n"
-    return in_namespaces(f, entry + (_argv(f, needs) if f.has_argv else ""))
+    return in_namespaces(f, entry + (_argv(f, needs, f"{f.simple}_argv") if f.has_argv else ""))
 
 
-def _function(f: LoweredFunction, unit: Unit, needs: Sequence[str]) -> str:
+def _function(f: LoweredFunction, unit: Unit, needs: Sequence[str], only_entry: str) -> str:
     context = USER_CONTEXT if any(a.name == USER_CONTEXT for a in f.args) else "HL_NULL"
     em = Emitter(unit, count_uses(f.body), context)
     em.arguments = {a.name: a for a in f.args if a.is_buffer()}
@@ -134,7 +134,7 @@ def _function(f: LoweredFunction, unit: Unit, needs: Sequence[str]) -> str:
     statements.body(em, f.body)
     parameters = ", ".join(parameter(a) for a in f.args) or "void"
     head = [f"/* pipeline {f.display_name or f.name} */", f"static __attribute__((noinline)) int {f.name}_body({parameters}) {{"]
-    shown = exports(f, needs) if f.linkage is not LinkageType.Internal else ""
+    shown = _argv(f, needs, only_entry) if only_entry else exports(f, needs) if f.linkage is not LinkageType.Internal else ""
     return "\n".join([*head, *em.prologue(), *em.lines, "    return 0;", "}", "", shown])
 
 
@@ -145,15 +145,15 @@ def _unbound_pointers(em: Emitter, f: LoweredFunction) -> None:
     for name in sorted(used & set(em.arguments)):
         t = em.arguments[name].type
         local = em.unit.fresh(name)
-        em.line(f"{memory_type(t)} *HL_RESTRICT const {local} = ({memory_type(t)} *)_halide_buffer_get_host({em.names[name + '.buffer']});")
+        em.line(f"{memory_type(t)} *HL_RESTRICT const {local} = ({memory_type(t)} *){em.names[name + '.buffer']}->host;")
         em.names[name], em.pointers[name] = local, t
 
 
-def generate(module: LoweredModule, machine: Machine, needs: Sequence[str] = ()) -> str:
+def generate(module: LoweredModule, machine: Machine, needs: Sequence[str] = (), only_entry: str = "") -> str:
     """The C text of a module, valid GNU C11 and C++; compile with -fwrapv. It includes `hl_runtime.h`, `hl_vector.h` and, for math, `hl_math.h`.
 
     Each function gives `int NAME(args...)` (buffers as `struct halide_buffer_t *`, scalars by value) and `int NAME_argv(void **args)`, which
-    refuse to run on a processor that lacks one of the instruction sets in `needs`.
+    refuse to run on a processor that lacks one of the instruction sets in `needs`; or, of a module of one function, `only_entry(void **args)`.
     """
     unit = Unit(machine)
     for f in module.functions:
@@ -162,7 +162,7 @@ def generate(module: LoweredModule, machine: Machine, needs: Sequence[str] = ())
             if isinstance(call.func, ExternFunction) and not call.func.builtin:
                 unit.names[call.func.c_name] = 1
     with deep_recursion():
-        entries = [_function(f, unit, needs) for f in module.functions]
+        entries = [_function(f, unit, needs, only_entry) for f in module.functions]
     externs = list(dict.fromkeys(_extern_text(row) for row in unit.externs.values()))
     math = ['#include "hl_math.h"', *unit.math] if unit.math else []
     parts = [_STRICT if unit.strict else "", _HEAD, *externs, unit.vector_types(), "\n".join(math), helpers(unit.helpers),

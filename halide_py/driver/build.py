@@ -30,7 +30,7 @@ from .graph import Requirement
 from .toolchain import Toolchain
 
 # Every library compiled for this process has one entry of a fixed name, so that no pipeline needs a declaration of its own.
-ENTRY = 'HL_EXPORT int hl_pipeline_entry(void **args) {{ return {name}_argv(args); }}\n'
+ENTRY = "hl_pipeline_entry"
 _numbers = itertools.count()
 _TRIM_EVERY = 64
 _SWEEP_FROM = 200_000  # nodes
@@ -89,7 +89,7 @@ def build(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: st
           tools: Toolchain, key: str, times: Times) -> CompiledPipeline:
     """Lower, compile and load a pipeline, and remember it under `key`, its fingerprint. Raises CompileError for what cannot be compiled."""
     module = lower_to_module(outputs, args, name, target, requirements, times.observe)
-    text = generate(module, tools.machine(target)) + ENTRY.format(name=module.name)
+    text = generate(module, tools.machine(target), only_entry=ENTRY)
     times.mark("C text")
     compiled = _compile(text, key, tools, link_inputs(module), name, with_outputs(outputs, args), times)
     _sweep()

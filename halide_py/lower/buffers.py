@@ -57,6 +57,12 @@ def error(name: str, *args: n.Expr) -> n.Expr:
     return runtime_call(INT32, f"halide_error_{name}", *args)
 
 
+def checked(what: str, *args: n.Expr) -> n.Stmt:
+    """Leave the pipeline with the code that the runtime's check of that name gives, unless it is 0."""
+    code = runtime_call(INT32, f"hl_check_{what}", *args)
+    return n.Assert(n.EQ(code, b.i32(0)), code)
+
+
 def is_bounds_query(name: str, param: Parameter | None = None) -> n.Expr:
     """Whether the caller passed the buffer without data, to learn its shape."""
     return runtime_call(BOOL, IS_BOUNDS_QUERY, buffer_handle(name, param))

@@ -3,15 +3,17 @@
 Before: the pipeline, its loops in terms of the outputs' `f.min.0`, `f.extent.0`.
 After:
 
-    assert type and dimensions of each buffer (unless it is a query)
+    check that each buffer is there, of its type (unless it is a query) and dimensions
     let im.min.0.required, im.extent.0.required = the region of im the whole pipeline touches
     let im.min.0.proposed, ... = the same with the user's constraints applied
-    if (im is a query) set the type and shape of im to what is proposed
     if (no buffer is a query)
-        assert the required region is inside the buffer, extents are not negative, constraints hold, there is data, outputs overlap nothing
+        check that extents are not negative, the required region is inside the buffer, there is data, constraints hold, outputs overlap nothing
         the pipeline, with constrained fields replaced by their constants
+    else
+        set the type and shape of each query to what is proposed
 
-A query is a buffer without data: the caller learns the shapes needed and nothing runs. Sizes are not limited: indices of
+A check is a call of the runtime (`runtime/checks.c`) whose result, an error code, is asserted to be 0: few statements, so that they take little of
+the C compiler's time. A query is a buffer without data: the caller learns the shapes needed and nothing runs. Sizes are not limited: indices of
 buffers of 2^31 elements and more are computed in 64 bits (see `codegen_c/memory.py`), so there is no "too large".
 Raises CompileError where an access has no bound. Behaviour: Halide's AddImageChecks.cpp.
 """
@@ -31,7 +33,7 @@ from ..ir.module import ArgumentKind, LoweredArgument
 from ..ir.printer import to_text
 from ..ir.traverse import substitute
 from ..ir.types import INT32, INT64, UInt
-from .buffers import HANDLE, buffer_handle, constraint, error, field, is_bounds_query, runtime_call
+from .buffers import HANDLE, buffer_handle, checked, constraint, error, field, is_bounds_query, runtime_call
 from .environment import Environment
 from .extern_stages import forget_inner_answers, is_query_symbol
 from .in_place import overlap_checks
@@ -147,27 +149,22 @@ def _proposal_checks(buf: _Buffer) -> Iterable[n.Stmt]:
         yield n.Assert(n.Or(n.Not(buf.query), fits), message)
 
 
+def _packed_type(buf: _Buffer) -> n.Expr:
+    """The type as the four bytes of a `halide_type_t`."""
+    t = buf.arg.type
+    return b.const(_U32, int(t.code()) | t.bits() << 8 | t.lanes() << 16)
+
+
 def _answer(buf: _Buffer) -> n.Stmt:
     """Write the proposal into a buffer that is a query."""
-    handle, t = buffer_handle(buf.arg.name, buf.arg.param), buf.arg.type
-    kind = runtime_call(INT32, "_halide_buffer_set_type", handle, b.i32(int(t.code())), b.i32(t.bits()), b.i32(t.lanes()))
-    writes: list[n.Stmt] = [n.Evaluate(kind)]
-    for d in range(buf.arg.dimensions):
-        shape = (buf.derived(what, d, "proposed") for what in _FIELDS)
-        writes.append(n.Evaluate(runtime_call(INT32, "_halide_buffer_set_shape", handle, b.i32(d), *shape)))
-    return n.IfThenElse(buf.query, b.block(writes))
+    count = buf.arg.dimensions
+    shape = (buf.derived(what, d, "proposed") for d in range(count) for what in _FIELDS)
+    return n.Evaluate(runtime_call(INT32, "_halide_buffer_answer", buffer_handle(buf.arg.name, buf.arg.param), _packed_type(buf), b.i32(count), *shape))
 
 
-def _type_checks(buf: _Buffer) -> Iterable[n.Stmt]:
-    handle, t = buffer_handle(buf.arg.name, buf.arg.param), buf.arg.type
-    code, bits, lanes = (runtime_call(INT32, f"_halide_buffer_get_type_{part}", handle) for part in ("code", "bits", "lanes"))
-    same = b.all_of((n.EQ(code, b.i32(int(t.code()))), n.EQ(bits, b.i32(t.bits())), n.EQ(lanes, b.i32(t.lanes()))))
-    packed = b.add(b.add(code, b.mul(bits, b.i32(1 << 8))), b.mul(lanes, b.i32(1 << 16)))
-    wanted = b.const(_U32, int(t.code()) | t.bits() << 8 | t.lanes() << 16)
-    yield n.Assert(n.Or(buf.query, same), error("bad_type", buf.label, b.cast(_U32, packed), wanted))
-    dimensions, count = runtime_call(INT32, "_halide_buffer_get_dimensions", handle), b.i32(buf.arg.dimensions)
-    # Of queries too: the answer is written there.
-    yield n.Assert(n.EQ(dimensions, count), error("bad_dimensions", buf.label, dimensions, count))
+def _kind_check(buf: _Buffer) -> n.Stmt:
+    """There is a buffer, of the right type unless it is a query, of the right number of dimensions."""
+    return checked("kind", buffer_handle(buf.arg.name, buf.arg.param), b.string(buf.arg.name), buf.label, _packed_type(buf), b.i32(buf.arg.dimensions))
 
 
 def _wide(e: n.Expr) -> n.Expr:
@@ -179,22 +176,16 @@ def _wide(e: n.Expr) -> n.Expr:
     return b.cast(INT64, e)
 
 
-def _narrow(e: n.Expr) -> n.Expr:
-    """A 64-bit coordinate for a message, the nearest int32."""
-    low, high = (b.const(INT64, v) for v in (INT32.min_value(), INT32.max_value()))
-    return b.cast(INT32, n.Max(n.Min(e, high), low))
-
-
-def _region_checks(buf: _Buffer, known: Mapping[str, n.Expr]) -> Iterable[n.Stmt]:
-    for d in range(buf.arg.dimensions):
-        low, extent = buf.get("min", d), buf.get("extent", d)
-        yield n.Assert(n.LE(b.i32(0), extent), error("buffer_extents_negative", buf.label, b.i32(d), extent))
-        if buf.box is not None:
-            interval = buf.box.intervals[d]
+def _region_check(buf: _Buffer, known: Mapping[str, n.Expr]) -> n.Stmt:
+    """No extent is negative; where the pipeline touches the buffer, the region touched is inside and there is data."""
+    touched: n.Expr = b.FALSE
+    ends: list[n.Expr] = []
+    if buf.box is not None:
+        touched = buf.used()
+        for interval in buf.box.intervals:
             assert interval.min is not None and interval.max is not None
-            need_low, need_high = (_wide(substitute(known, b.select(buf.used(), end, own))) for end, own in ((interval.min, low), (interval.max, _last(low, extent))))
-            message = error("access_out_of_bounds", buf.label, b.i32(d), _narrow(need_low), _narrow(need_high), low, _last(low, extent))
-            yield n.Assert(n.And(n.LE(_wide(low), need_low), n.LE(need_high, _wide(_last(low, extent)))), message)
+            ends += [_wide(substitute(known, interval.min)), _wide(substitute(known, interval.max))]
+    return checked("region", buffer_handle(buf.arg.name, buf.arg.param), buf.label, touched, b.i32(len(ends) // 2), *ends)
 
 
 def _constraint_checks(buf: _Buffer) -> Iterable[n.Stmt]:
@@ -206,16 +197,12 @@ def _constraint_checks(buf: _Buffer) -> Iterable[n.Stmt]:
                 yield n.Assert(n.EQ(given, promised), error("constraint_violated", name, given, b.string(to_text(promised)), promised))
 
 
-def _data_checks(buf: _Buffer) -> Iterable[n.Stmt]:
+def _alignment_checks(buf: _Buffer) -> Iterable[n.Stmt]:
     name, param, alignment = buf.arg.name, buf.arg.param, buf.arg.param.host_alignment if buf.arg.param is not None else 0
-    host = runtime_call(HANDLE, "_halide_buffer_get_host", buffer_handle(name, param))
-    address = n.Reinterpret(UInt(64), host)
     if alignment > buf.arg.type.bytes():
+        address = n.Reinterpret(UInt(64), runtime_call(HANDLE, "_halide_buffer_get_host", buffer_handle(name, param)))
         aligned = n.EQ(n.Mod(address, b.const(UInt(64), alignment)), b.const(UInt(64), 0))
         yield n.Assert(aligned, error("unaligned_host_ptr", b.string(name), b.i32(alignment)))
-    if buf.box is not None:
-        there = n.NE(address, b.const(UInt(64), 0))
-        yield n.Assert(there if buf.box.used is None else n.Or(n.Not(buf.box.used), there), error("host_is_null", buf.label))
 
 
 def add_image_checks(stmt: n.Stmt, env: Environment, outputs: Sequence[Function], args: Sequence[LoweredArgument],
@@ -232,14 +219,14 @@ def add_image_checks(stmt: n.Stmt, env: Environment, outputs: Sequence[Function]
         promised = buf.promised(what, d)
         if promised is not None and (b.as_int(promised) is not None or type(promised) is n.Variable):
             known[f"{buf.arg.name}.{what}.{d}"] = promised
-    checked = [*_each(lambda buf: _region_checks(buf, known), buffers), *_each(_constraint_checks, buffers), *_each(_data_checks, buffers),
+    guarded = [*(_region_check(buf, known) for buf in buffers), *_each(_constraint_checks, buffers), *_each(_alignment_checks, buffers),
                *overlap_checks(env, outputs, args), substitute(known, stmt)]
     no_query = b.all_of(n.Not(buf.query) for buf in buffers)
-    body = b.block([*_each(_proposal_checks, buffers), *map(_answer, buffers), n.IfThenElse(no_query, b.block(checked))])
+    body = b.block([*_each(_proposal_checks, buffers), n.IfThenElse(no_query, b.block(guarded), b.block(map(_answer, buffers)))])
     # What is promised counts for the region too: a query is answered for the shape the buffer will have, not for the one it happens to have.
     lets = [(name, substitute(known, value)) for buf in buffers for name, value in _required(buf)]
     lets += [let for buf in buffers for let in _proposed(buf, required)]
-    return b.block([*_each(_type_checks, buffers), outer(b.let_stmts(lets, body))])
+    return b.block([*map(_kind_check, buffers), outer(b.let_stmts(lets, body))])
 
 
 def _behind_queries(s: n.Stmt) -> tuple[Callable[[n.Stmt], n.Stmt], n.Stmt]:

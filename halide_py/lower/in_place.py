@@ -19,7 +19,7 @@ from ..ir.module import ArgumentKind, LoweredArgument
 from ..ir.traverse import nodes_of
 from ..ir.types import BOOL
 from .apply_splits import resolve_tails
-from .buffers import buffer_handle, error, field, runtime_call
+from .buffers import buffer_handle, checked, field
 from .environment import Environment, definition_roots
 
 _REREAD = "the pipeline reads the input where the output, or some of it, is written already, or computes elements twice"
@@ -110,8 +110,6 @@ def overlap_checks(env: Environment, outputs: Sequence[Function], args: Sequence
                 once = _computed_once(f, out) if _harmless(reads, other.name, f) else None
             handles = buffer_handle(other.name, other.param), buffer_handle(out.name, out.param)
             same_is_fine = b.const(BOOL, 0) if once is None else once
-            overlap = runtime_call(BOOL, "_halide_buffer_overlap", *handles, same_is_fine)
             kind = "Output" if other.kind is ArgumentKind.OutputBuffer else "Input"
             reason = "two outputs are apart" if kind == "Output" else _REREAD if once is None else _ELEMENTWISE
-            yield n.Assert(n.Not(overlap), error("buffers_overlap", b.string(f"{kind} buffer {other.name}"), b.string(f"Output buffer {out.name}"),
-                                                 b.string(reason)))
+            yield checked("apart", *handles, same_is_fine, b.string(f"{kind} buffer {other.name}"), b.string(f"Output buffer {out.name}"), b.string(reason))

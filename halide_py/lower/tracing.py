@@ -193,8 +193,8 @@ def _inside_checks(stmt: n.Stmt, produced: str, wrap: object) -> n.Stmt:
         nonlocal done
         if done or not s.mask & n.Produce.bit:
             return s
-        if isinstance(s, n.IfThenElse) and s.else_case is None:
-            return n.IfThenElse(s.condition, walk(s.then_case))
+        if isinstance(s, n.IfThenElse) and (s.else_case is None or not s.else_case.mask & n.Produce.bit):
+            return n.IfThenElse(s.condition, walk(s.then_case), s.else_case)
         if isinstance(s, n.Block) and any(isinstance(x, n.Assert) for x in s.stmts):
             at = next(i for i, x in enumerate(s.stmts) if x.mask & n.Produce.bit)
             rest = b.block(s.stmts[at:])

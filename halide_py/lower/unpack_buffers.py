@@ -1,8 +1,8 @@
 """The shape fields and host pointers of buffer arguments get their values at the top of the function.
 
 Before: free Variables `p.min.0`, `p.extent.0`, `p.stride.0`, `p.offset`, and Loads and Stores of `p`.
-After: Asserts that each `p.buffer` is not null, the checks that look at nothing but handles (type, dimensions), then lets that read
-the fields from `p.buffer` around the rest. Only what is used is read. Behaviour: Halide's UnpackBuffers.cpp.
+After: the checks that look at nothing but handles (that there is a buffer, its type and dimensions), then lets that read the fields
+from `p.buffer` around the rest. Only what is used is read. Behaviour: Halide's UnpackBuffers.cpp.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.module import LoweredArgument
 from ..ir.traverse import free_variables, nodes_of
-from ..ir.types import BOOL, INT32
-from .buffers import HANDLE, buffer_handle, error, offset, runtime_call
+from ..ir.types import INT32
+from .buffers import HANDLE, buffer_handle, offset, runtime_call
 
 
 def _fields(a: LoweredArgument, used: set[str]) -> list[tuple[str, n.Expr]]:
@@ -49,8 +49,4 @@ def unpack_buffers(stmt: n.Stmt, args: Sequence[LoweredArgument]) -> n.Stmt:
     first = [s for s in asserts if _looks_at_handles_only(s)]
     rest = [s for s in asserts if not _looks_at_handles_only(s)] + statements[len(asserts):]
     lets = [binding for a in buffers for binding in _fields(a, used)]
-    nulls = [
-        n.Assert(n.Not(runtime_call(BOOL, "_halide_buffer_null", buffer_handle(a.name, a.param))), error("buffer_argument_is_null", b.string(a.name)))
-        for a in buffers
-    ]
-    return b.block([*nulls, *first, b.let_stmts(lets, b.block(rest))])
+    return b.block([*first, b.let_stmts(lets, b.block(rest))])

@@ -194,10 +194,7 @@ class Evaluator:
             return lambda: raise_error(e.name, [a() for a in args])
         if e.name.startswith("halide_trace"):
             return lambda: 0
-        if e.name.startswith("_halide_buffer_"):
-            function = BUFFER_FUNCTIONS.get(e.name.removeprefix("_halide_buffer_"))
-        else:
-            function = extern_function(e.name, cast(Any, e.func), self.externs)
+        function = BUFFER_FUNCTIONS.get(e.name) or extern_function(e.name, cast(Any, e.func), self.externs)
         if function is None:
             raise InternalError(f"The reference interpreter does not know the function {e.name}")
         return _lanewise(function, args, e.type.lanes()) if args else function

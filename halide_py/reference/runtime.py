@@ -9,13 +9,13 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ..errors import InternalError, PipelineError
 from ..ir.intrinsics import ExternFunction
-from ..ir.types import Type, TypeCode
+from ..ir.types import INT32, Type, TypeCode
 from .scalar import Operation, Value, math_function
 from .storage import BufferArgument
 
@@ -59,7 +59,7 @@ def _type_from_bits(bits: int) -> Type:
     return Type(TypeCode(bits & 0xFF), bits >> 8 & 0xFF, bits >> 16)
 
 
-def raise_error(name: str, args: list[Value]) -> Value:
+def raise_error(name: str, args: list[Value]) -> NoReturn:
     """What `halide_error_*` does: raise PipelineError with its message and code."""
     key = name.removeprefix("halide_error_")
     if key not in ERRORS:
@@ -74,37 +74,56 @@ def raise_error(name: str, args: list[Value]) -> Value:
     raise PipelineError(text.format(*args), code or int(args[1]))
 
 
-def _set_shape(buffer: BufferArgument, dimension: int, low: int, extent: int, stride: int) -> int:
-    for values, value in ((buffer.mins, low), (buffer.extents, extent), (buffer.strides, stride)):
-        values.extend([0] * (dimension + 1 - len(values)))
-        values[dimension] = value
+def _answer(buffer: BufferArgument, packed: int, dimensions: int, *shape: int) -> int:
+    if buffer.array is None:
+        buffer.type = _type_from_bits(packed)
+        buffer.mins[:], buffer.extents[:], buffer.strides[:] = shape[0::3], shape[1::3], shape[2::3]
     return 0
 
 
-def _set_type(buffer: BufferArgument, code: int, bits: int, lanes: int) -> int:
-    buffer.type = Type(TypeCode(code), bits, lanes)
+def _check_kind(buffer: BufferArgument | None, name: str, label: str, packed: int, dimensions: int) -> int:
+    if buffer is None:
+        raise_error("buffer_argument_is_null", [name])
+    t = buffer.type
+    given = 0 if t is None else int(t.code()) | t.bits() << 8 | t.lanes() << 16
+    if buffer.array is not None and given != packed:
+        raise_error("bad_type", [label, given, packed])
+    has = len(buffer.extents) if buffer.array is None else buffer.array.ndim
+    if has != dimensions:
+        raise_error("bad_dimensions", [label, has, dimensions])
+    return 0
+
+
+def _check_region(buffer: BufferArgument, label: str, touched: int, dimensions: int, *ends: int) -> int:
+    for d, (low, extent) in enumerate(zip(buffer.mins, buffer.extents)):
+        if extent < 0:
+            raise_error("buffer_extents_negative", [label, d, extent])
+        if touched and d < dimensions:
+            first, last = (max(INT32.min_value(), min(INT32.max_value(), end)) for end in ends[2 * d:2 * d + 2])
+            if ends[2 * d] < low or ends[2 * d + 1] >= low + extent:
+                raise_error("access_out_of_bounds", [label, d, first, last, low, low + extent - 1])
+    if touched and buffer.array is None:
+        raise_error("host_is_null", [label])
+    return 0
+
+
+def _check_apart(a: BufferArgument, b: BufferArgument, same_is_fine: int, *labels: str) -> int:
+    if a.array is not None and b.array is not None and np.shares_memory(a.array, b.array) and not (same_is_fine and a.array is b.array):
+        raise_error("buffers_overlap", list(labels))
     return 0
 
 
 BUFFER_FUNCTIONS: dict[str, Callable[..., Value]] = {
-    "get_host": lambda b: 0 if b.array is None else b.array.__array_interface__["data"][0],
-    "get_min": lambda b, d: b.mins[d],
-    "get_extent": lambda b, d: b.extents[d],
-    "get_stride": lambda b, d: b.strides[d],
-    "dimensions": lambda b: len(b.extents) if b.array is None else b.array.ndim,
-    "get_dimensions": lambda b: len(b.extents) if b.array is None else b.array.ndim,
-    "type_code": lambda b: int(b.type.code()),
-    "get_type_code": lambda b: int(b.type.code()),
-    "type_bits": lambda b: b.type.bits(),
-    "get_type_bits": lambda b: b.type.bits(),
-    "type_lanes": lambda b: b.type.lanes(),
-    "get_type_lanes": lambda b: b.type.lanes(),
-    "digest": lambda b: 0 if b.array is None else hash(b.array.tobytes()),
-    "is_bounds_query": lambda b: int(b.array is None),
-    "set_type": _set_type,
-    "set_shape": _set_shape,
-    "null": lambda b: int(b is None),
-    "overlap": lambda a, b, same_is_fine: int(np.shares_memory(a.array, b.array) and not (same_is_fine and a.array is b.array)),
+    "_halide_buffer_get_host": lambda b: 0 if b.array is None else b.array.__array_interface__["data"][0],
+    "_halide_buffer_get_min": lambda b, d: b.mins[d],
+    "_halide_buffer_get_extent": lambda b, d: b.extents[d],
+    "_halide_buffer_get_stride": lambda b, d: b.strides[d],
+    "_halide_buffer_digest": lambda b: 0 if b.array is None else hash(b.array.tobytes()),
+    "_halide_buffer_is_bounds_query": lambda b: int(b.array is None),
+    "_halide_buffer_answer": _answer,
+    "hl_check_kind": _check_kind,
+    "hl_check_region": _check_region,
+    "hl_check_apart": _check_apart,
 }
 
 

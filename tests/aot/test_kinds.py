@@ -143,7 +143,7 @@ def test_no_bounds_query_and_no_asserts_leave_out_what_they_say(tmp_path: Path) 
     f, p, k = blur("bare")
     f.compile_to_static_library(str(tmp_path / "bare"), [p, k], "bare", hl.Target("host-no_bounds_query"))
     program = '#include "bare.h"\n' + CALL.replace("NAME", "bare").replace("ARGS", "&a, 2, &b")
-    assert "query -3: 1 x 1, 0 bits\n" in run(tmp_path, program, str(tmp_path / "bare.a"))  # an image of the wrong type, then
+    assert "query -4: 1 x 1, 0 bits\n" in run(tmp_path, program, str(tmp_path / "bare.a"))  # an image that is too small, then
     f.compile_to_lowered_stmt(str(tmp_path / "stmt"), [p, k], target=hl.Target("host-no_asserts-no_bounds_query"))
     text = (tmp_path / "stmt").read_text()
     assert "assert(" not in text and "query" not in text and "parallel" in text

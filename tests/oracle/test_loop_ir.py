@@ -122,7 +122,7 @@ def test_run_lowered_asserts_and_queries() -> None:
     error = n.Call(INT32, "halide_error_access_out_of_bounds", (
         n.StringImm(Handle(), "Output buffer f"), i32(0), i32(0), i32(4), i32(0), n.Sub(extent, i32(1))), n.CallType.Extern)
     query = n.Call(Bool(), "_halide_buffer_is_bounds_query", (n.Variable(Handle(), "f.buffer"),), n.CallType.Extern)
-    shape = n.Evaluate(buffer_call("set_shape", i32(0), i32(0), i32(5), i32(1)))
+    shape = n.Evaluate(buffer_call("answer", i32(0 | 32 << 8 | 1 << 16), i32(1), i32(0), i32(5), i32(1)))
     work = n.Block((n.Assert(n.GE(extent, i32(5)), error), n.Store("f", n.Cast(INT32, n.Variable(Int(8), "k")), i32(4), TRUE)))
     fn = lowered(n.IfThenElse(query, shape, work))
     out = np.zeros(5, np.int32)

@@ -569,26 +569,55 @@ static void memo_cache_in_parallel(void) {
 
 /* ---- Buffers ---- */
 
-static void buffer_fields(void) {
+static void buffer_checks(void) {
+    enum { FLOAT32X2 = 2 | 32 << 8 | 2 << 16, UINT8 = 1 | 8 << 8 | 1 << 16 };
     halide_dimension_t dims[2] = {{0, 0, 0, 0}, {0, 0, 0, 0}};
     halide_buffer_t b = {0};
-    uint8_t data[4];
-    b.dimensions = 2;
+    uint8_t data[80];
     b.dim = dims;
+    b.dimensions = 2;
     CHECK(sizeof(b) == 56 && sizeof(dims[0]) == 16 && sizeof(b.type) == 4);
-    CHECK(_halide_buffer_is_bounds_query(&b) && !_halide_buffer_null(&b) && _halide_buffer_null(NULL));
-    CHECK(_halide_buffer_set_type(&b, halide_type_float, 32, 2) == 0);
-    CHECK(_halide_buffer_set_shape(&b, 1, -3, 10, 4) == 0);
-    CHECK(_halide_buffer_get_type_code(&b) == 2 && _halide_buffer_get_type_bits(&b) == 32 && _halide_buffer_get_type_lanes(&b) == 2);
-    CHECK(_halide_buffer_get_min(&b, 1) == -3 && _halide_buffer_get_extent(&b, 1) == 10 && _halide_buffer_get_stride(&b, 1) == 4);
+    CHECK(hl_check_kind(NULL, NULL, "b", "Input b", UINT8, 2) == halide_error_code_buffer_argument_is_null);
+    CHECK(hl_check_kind(NULL, &b, "b", "Input b", UINT8, 2) == 0 && hl_check_kind(NULL, &b, "b", "Input b", UINT8, 1) == halide_error_code_bad_dimensions);
+    b.dim = NULL;
+    CHECK(hl_check_kind(NULL, &b, "b", "Input b", UINT8, 2) == halide_error_code_bad_dimensions && strstr(hl_last_error(), "has -1"));
+    b.dim = dims;
+    CHECK(_halide_buffer_answer(&b, FLOAT32X2, 2, 5, 6, 1, -3, 10, 6) == 0 && b.type.code == 2 && b.type.bits == 32 && b.type.lanes == 2);
+    CHECK(dims[0].min == 5 && dims[0].extent == 6 && dims[0].stride == 1 && dims[1].min == -3 && dims[1].extent == 10 && dims[1].stride == 6);
+    CHECK(hl_check_region(NULL, &b, "Input b", 0, 2, (int64_t)0, (int64_t)99, (int64_t)0, (int64_t)99) == 0);
+    CHECK(hl_check_region(NULL, &b, "Input b", 1, 2, (int64_t)5, (int64_t)10, (int64_t)-3, (int64_t)6) == halide_error_code_host_is_null);
     b.host = data;
+    CHECK(_halide_buffer_answer(&b, UINT8, 2, 0, 0, 0, 0, 0, 0) == 0 && b.type.bits == 32 && dims[0].min == 5); /* not a query */
+    CHECK(hl_check_kind(NULL, &b, "b", "Input b", UINT8, 2) == halide_error_code_bad_type);
+    CHECK(hl_check_region(NULL, &b, "Input b", 1, 2, (int64_t)5, (int64_t)10, (int64_t)-3, (int64_t)6) == 0);
+    CHECK(hl_check_region(NULL, &b, "Input b", 1, 1, (int64_t)4, (int64_t)10) == halide_error_code_access_out_of_bounds);
+    CHECK(strstr(hl_last_error(), "Input b is accessed at 4, which is before the min (5) in dimension 0"));
+    CHECK(hl_check_region(NULL, &b, "Input b", 1, 2, (int64_t)5, (int64_t)10, (int64_t)0, (int64_t)1 << 40) == halide_error_code_access_out_of_bounds);
+    CHECK(strstr(hl_last_error(), "2147483647, which is beyond the max (6) in dimension 1"));
+    dims[1].extent = -1;
+    CHECK(hl_check_region(NULL, &b, "Input b", 0, 0) == halide_error_code_buffer_extents_negative);
     b.dimensions = 0;
     data[0] = 1;
     int64_t digest = _halide_buffer_digest(&b);
     data[0] = 2;
     CHECK(digest != _halide_buffer_digest(&b) && _halide_buffer_digest(NULL) == 0);
-    b.dimensions = 2;
-    CHECK(_halide_buffer_get_host(&b) == data && !_halide_buffer_is_bounds_query(&b) && _halide_buffer_get_dimensions(&b) == 2);
+}
+
+static void buffers_apart(void) {
+    uint8_t data[8];
+    halide_dimension_t dim = {0, 4, 1, 0};
+    halide_buffer_t a = {0}, b = {0};
+    a.dim = b.dim = &dim;
+    a.dimensions = b.dimensions = 1;
+    a.type.bits = b.type.bits = 8;
+    a.type.lanes = b.type.lanes = 1;
+    a.host = data;
+    b.host = data + 4;
+    CHECK(hl_check_apart(NULL, &a, &b, 0, "a", "b", "why") == 0);
+    b.host = data + 3;
+    CHECK(hl_check_apart(NULL, &a, &b, 1, "a", "b", "why") == halide_error_code_buffers_overlap && strstr(hl_last_error(), "a and b share memory: why"));
+    b.host = data;
+    CHECK(hl_check_apart(NULL, &a, &b, 1, "a", "b", "why") == 0 && hl_check_apart(NULL, &a, &b, 0, "a", "b", "why") != 0);
 }
 
 #define NAMED(check) {#check, check}
@@ -600,7 +629,7 @@ static const struct {
     NAMED(failure_reaches_the_caller), NAMED(first_failure_wins), NAMED(nested_failure), NAMED(errors_are_per_thread),
     NAMED(error_handler), NAMED(messages), NAMED(number_of_threads), NAMED(parallel_hooks), NAMED(fork_after_parallel),
     NAMED(fork_while_others_run), NAMED(fork_inside_a_loop), NAMED(memory), NAMED(memory_is_kept), NAMED(kept_memory_is_bounded),
-    NAMED(memory_in_parallel), NAMED(memory_hooks), NAMED(printing), NAMED(tracing), NAMED(trace_file), NAMED(buffer_fields),
+    NAMED(memory_in_parallel), NAMED(memory_hooks), NAMED(printing), NAMED(tracing), NAMED(trace_file), NAMED(buffer_checks), NAMED(buffers_apart),
     NAMED(memo_cache), NAMED(memo_cache_in_parallel),
 };
 
