@@ -19,7 +19,7 @@ from .driver.abi import get_num_threads, install_dir, memoization_cache_cleanup,
 from .driver.file_types import OutputFileType, StmtOutputFormat
 from .errors import CompileError, HalideError, HalideWarning, InternalError, PipelineError
 from .ir.function import LoopAlignStrategy, PrefetchBoundStrategy, TailStrategy
-from .ir.module import ArgumentKind, LinkageType, NameMangling
+from .ir.module import ArgumentKind, LinkageType, NameMangling, RuntimeLinkage
 from .ir.nodes import MemoryType, Partition
 from .ir.target import (
     Target,
@@ -32,7 +32,7 @@ from .ir.target import (
 from .ir.target_words import DeviceAPI, TargetArch, TargetFeature, TargetOS, TargetProcessorTune
 from .ir.types import BFloat, Bool, Float, Handle, Int, Type, TypeCode, UInt
 from .lang import boundary_conditions as BoundaryConditions
-from .lang.argument import Argument, ArgumentEstimates
+from .lang.argument import Argument
 from .lang.autoscheduler_params import AutoschedulerParams, AutoSchedulerResults
 from .lang.bits import (
     concat_bits,
@@ -63,6 +63,7 @@ from .lang.bits import (
 from .lang.buffer import Buffer, BufferDimension
 from .lang.callable import Callable
 from .lang.effects import gather, memoize_tag, print, print_when, random_float, random_int, random_uint, require, scatter
+from .lang.estimates import ArgumentEstimates
 from .lang.eviction import EvictionKey
 from .lang.expr import Expr
 from .lang.extern import ExternFunctionHandle, extern
@@ -218,7 +219,7 @@ __all__ = [
     "mul_shift_right", "mux", "OutputFileType", "OutputImageParam", "Param", "Parameter", "Partition", "Pipeline", "PipelineError",
     "popcount", "pow", "print", "PrefetchBoundStrategy", "print_when", "product", "propagate_adjoints", "random_float", "random_int", "random_uint", "Range", "RDom",
     "register_extern_stage_gradient", "register_gradient", "reinterpret", "require", "round", "rounding_halving_add", "rounding_mul_shift_right", "rounding_shift_left",
-    "rounding_shift_right", "RVar", "saturating_add", "saturating_cast", "saturating_sub", "scatter", "select", "set_num_threads", "sin",
+    "rounding_shift_right", "RuntimeLinkage", "RVar", "saturating_add", "saturating_cast", "saturating_sub", "scatter", "select", "set_num_threads", "sin",
     "sinh", "sqrt", "Stage", "StmtOutputFormat", "stop_gradient", "strict_float", "sum", "TailStrategy", "tan", "tanh", "Target",
     "target_arch_is", "target_bits", "target_feature_for_device_api",
     "target_has_feature", "target_natural_vector_size", "target_os_is", "TargetArch", "TargetFeature", "TargetOS", "TargetProcessorTune", "trunc", "Tuple", "Type", "TypeCode",

@@ -40,15 +40,15 @@ def _parameter(a: LoweredArgument) -> str:
     return public_parameter(a).replace("HL_BOOL", "bool")
 
 
-def header(module: LoweredModule) -> str:
-    """The text of `NAME.h`, C11 and C++17: the buffer struct and the functions of the module, each 0 on success."""
+def header(module: LoweredModule, last_error: str = "hl_last_error") -> str:
+    """The text of `NAME.h`, C11 and C++17: the buffer struct and the functions of the module, each 0 on success. `last_error`: where messages are."""
     guard = f"HL_PIPELINE_{module.name.upper()}_H"
     c_plus_plus = [f for f in module.functions if f.namespaces is not None]
-    lines = [f"/* {module.name}: made by halide_py. Each function gives 0, or an error code; hl_last_error() then has the message. */",
+    lines = [f"/* {module.name}: made by halide_py. Each function gives 0, or an error code; {last_error}() then has the message. */",
              f"#ifndef {guard}", f"#define {guard}", "", "#include <stdbool.h>", "#include <stdint.h>", "", _ABI,
              "struct halide_filter_metadata_t;", "", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     lines += [_declarations(f) for f in module.functions if f.namespaces is None]
-    lines += ["const char *hl_last_error(void);", "", "#ifdef __cplusplus", "}", "#endif", ""]
+    lines += [f"const char *{last_error}(void);", "", "#ifdef __cplusplus", "}", "#endif", ""]
     if c_plus_plus:
         lines += ["#ifndef __cplusplus", '#error "these functions have C++ linkage"', "#endif", ""]
         lines += [in_namespaces(f, _declarations(f)) for f in c_plus_plus]

@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     from . import aot as aot
     from . import build as build
     from . import compile as compile
+    from . import cross as cross
     from . import embedded as embedded
     from . import files as files
     from . import fingerprint as fingerprint
     from . import multitarget as multitarget
     from . import probe as probe
+    from . import runtime_names as runtime_names
 
-__getattr__ = deferred(__name__, {name: name for name in ("aot", "build", "compile", "embedded", "files", "fingerprint", "multitarget", "probe")})
+__getattr__ = deferred(__name__, {name: name for name in (
+    "aot", "build", "compile", "cross", "embedded", "files", "fingerprint", "multitarget", "probe", "runtime_names")})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..codegen_c import generate
 from ..codegen_c.ctypes_of import c_identifier
@@ -16,7 +16,7 @@ from ..errors import CompileError, warn
 from ..ir import nodes as n
 from ..ir.function import Function
 from ..ir.intrinsics import ExternFunction
-from ..ir.module import USER_CONTEXT, ArgumentKind, LinkageType, LoweredArgument, LoweredFunction, LoweredModule
+from ..ir.module import USER_CONTEXT, ArgumentKind, LinkageType, LoweredArgument, LoweredFunction, LoweredModule, RuntimeLinkage
 from ..ir.target import Target
 from ..ir.target_words import TargetFeature
 from ..ir.traverse import nodes_of
@@ -27,6 +27,7 @@ from .build import lower_to_module
 from .cross import is_foreign, toolchain_for_files
 from .embedded import ConstantBuffer, call_with_constants
 from .graph import Requirement, function_expressions
+from .runtime_names import Prefixes, macros
 from .toolchain import Toolchain
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -61,15 +62,18 @@ class Unit:
     entries: tuple[Entry, ...]
     target: Target
     tools: Toolchain
+    prefixes: Prefixes = field(default_factory=dict)
+
+    @property
+    def contains_runtime(self) -> bool:
+        """Whether objects and libraries contain the C runtime, which we have for this machine only."""
+        return not self.target.has_feature(TargetFeature.NoRuntime) and not is_foreign(self.target)
 
     def has_runtime(self, what: str) -> bool:
-        """Whether a file contains the C runtime, which we have for this machine only. Warns when it should."""
-        if self.target.has_feature(TargetFeature.NoRuntime):
-            return False
-        if is_foreign(self.target):
+        """Whether a file contains the C runtime. Warns when it should and cannot."""
+        if is_foreign(self.target) and not self.target.has_feature(TargetFeature.NoRuntime):
             warn(f"The {what} of {self.name} for {self.target} is without the C runtime: link it with halide_py's runtime/*.c compiled for that machine.")
-            return False
-        return True
+        return self.contains_runtime
 
     @property
     def module(self) -> LoweredModule:
@@ -91,10 +95,14 @@ class Unit:
         entries = tuple(replace(e, public=_renamed(e.public, names), inner=_renamed(e.inner, names)) for e in self.entries)
         return replace(self, entries=entries) if names else self
 
-    def c_text(self) -> str:
+    def prefix(self, with_runtime: bool) -> str:
+        """What the names of the runtime's functions begin with, for code in a file with the runtime, or one that imports it."""
+        return self.prefixes.get(RuntimeLinkage.Export if with_runtime else RuntimeLinkage.Import, "")
+
+    def c_text(self, with_runtime: bool = False) -> str:
         """The C text; it includes our headers."""
         described, needs = self.target.to_string(), self.tools.checked_features()
-        return generate(self.module, self.tools.machine(self.target), needs) + "\n".join(e.c_text(described, needs) for e in self.entries)
+        return macros(self.prefix(with_runtime)) + generate(self.module, self.tools.machine(self.target), needs) + "\n".join(e.c_text(described, needs) for e in self.entries)
 
     def listing(self) -> str:
         """C text that follows `c_text` in a shared library: what `load_library` finds the functions by."""
@@ -119,7 +127,7 @@ def _checked_name(fn_name: str, target: Target) -> tuple[str, tuple[str, ...] | 
 
 
 def lower_unit(outputs: Sequence[Function], args: Sequence[LoweredArgument], constants: Sequence[ConstantBuffer], fn_name: str, target: Target,
-               requirements: Sequence[Requirement] = (), linkage: LinkageType = LinkageType.ExternalPlusMetadata) -> Unit:
+               requirements: Sequence[Requirement] = (), linkage: LinkageType = LinkageType.ExternalPlusMetadata, prefixes: Prefixes = {}) -> Unit:  # noqa: B006
     """Lower a pipeline whose callers pass `args`; `constants` are the buffers it contains. Raises CompileError for a name that C does not allow."""
     if linkage is LinkageType.Internal:
         raise CompileError(f"{fn_name} with LinkageType.Internal could not be called; make it External, or a Func of the pipeline that needs it")
@@ -135,7 +143,7 @@ def lower_unit(outputs: Sequence[Function], args: Sequence[LoweredArgument], con
     f = f._replace(display_name=fn_name, namespaces=namespaces, linkage=LinkageType.Internal if constants else linkage)
     hidden = {c.argument.name for c in constants}
     public = f._replace(name=name, args=tuple(a for a in f.args if a.name not in hidden), linkage=linkage)
-    return Unit(name, (Entry(public, f, tuple(constants), tuple(outputs)),), target, toolchain_for_files(target))
+    return Unit(name, (Entry(public, f, tuple(constants), tuple(outputs)),), target, toolchain_for_files(target), prefixes)
 
 
 def link_units(name: str, units: Sequence[Unit]) -> Unit:
@@ -148,4 +156,6 @@ def link_units(name: str, units: Sequence[Unit]) -> Unit:
     targets = sorted({u.target.to_string() for u in units})
     if len(targets) != 1:
         raise CompileError(f"Modules of different targets cannot be linked: {' and '.join(targets)}" if targets else f"The module {name} has no functions")
-    return Unit(name, tuple(entries), units[0].target, units[0].tools)
+    if any(u.prefixes != units[0].prefixes for u in units):
+        raise CompileError(f"Modules with different runtime prefixes cannot be linked into {name}: they would call different runtimes")
+    return Unit(name, tuple(entries), units[0].target, units[0].tools, units[0].prefixes)

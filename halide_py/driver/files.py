@@ -25,18 +25,18 @@ from ..codegen_c.registration import registration
 from ..errors import CompileError, InternalError
 from ..ir.html import to_html
 from ..ir.printer import to_text
-from ..ir.target_words import TargetFeature
-from .abi import INCLUDE_DIR, STATIC_RUNTIME
+from .abi import INCLUDE_DIR
 from .aot import Unit
 from .build import link_inputs
 from .c_compiler import compile_object, link_shared
 from .cache import write_atomically
 from .cross import is_foreign
 from .file_types import OutputFileType
+from .runtime_names import Prefixes, macros, renamed, static_runtime
 from .toolchain import Toolchain, clang_toolchain
 from .viewer import viewer
 
-_WHOLE_RUNTIME = ("-all_load", STATIC_RUNTIME) if sys.platform == "darwin" else ("--whole-archive", STATIC_RUNTIME)
+_WHOLE = "-all_load" if sys.platform == "darwin" else "--whole-archive"
 _INCLUDE = re.compile(r'^#include "(hl_\w+\.h)"\n', re.MULTILINE)
 
 
@@ -97,21 +97,21 @@ def _with_clang(unit: Unit) -> Unit:
 def object_file(unit: Unit) -> bytes:
     """One object: the pipelines, and the runtime unless the target says no_runtime."""
     with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
-        made, joined = os.path.join(folder, "made.o"), os.path.join(folder, "joined.o")
-        compile_object(unit.c_text(), made, unit.tools, folder)
-        if not unit.has_runtime("object file"):
+        made, joined, inside = os.path.join(folder, "made.o"), os.path.join(folder, "joined.o"), unit.has_runtime("object file")
+        compile_object(unit.c_text(inside), made, unit.tools, folder)
+        if not inside:
             return read_bytes(made)
-        join_objects([made, *_WHOLE_RUNTIME], joined)
+        join_objects([made, _WHOLE, static_runtime(unit.prefixes, folder)], joined)
         return read_bytes(joined)
 
 
 def static_library(unit: Unit) -> bytes:
     """A static library: the pipelines, and the runtime unless the target says no_runtime."""
     with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
-        compiled, library = os.path.join(folder, f"{unit.name}.o"), os.path.join(folder, "library.a")
-        compile_object(unit.c_text(), compiled, unit.tools, folder)
-        if unit.has_runtime("static library"):
-            shutil.copyfile(STATIC_RUNTIME, library)
+        compiled, library, inside = os.path.join(folder, f"{unit.name}.o"), os.path.join(folder, "library.a"), unit.has_runtime("static library")
+        compile_object(unit.c_text(inside), compiled, unit.tools, folder)
+        if inside:
+            shutil.copyfile(static_runtime(unit.prefixes, folder), library)
         archive(library, [compiled], unit.tools)
         return read_bytes(library)
 
@@ -121,11 +121,25 @@ def shared_library(unit: Unit) -> bytes:
     if is_foreign(unit.target):
         raise CompileError(f"A shared library for {unit.target} needs that system's linker and C library: write an object or static_library, and link it there")
     with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
-        compiled, library = os.path.join(folder, f"{unit.name}.o"), os.path.join(folder, "library.so")
-        compile_object(unit.c_text() + unit.listing(), compiled, unit.tools, folder)
-        runtime = [] if unit.target.has_feature(TargetFeature.NoRuntime) else [STATIC_RUNTIME]
-        link_shared([compiled, *link_inputs(unit.module), *runtime], library, unit.tools)
+        compiled, library, inside = os.path.join(folder, f"{unit.name}.o"), os.path.join(folder, "library.so"), unit.has_runtime("shared library")
+        compile_object(unit.c_text(inside) + unit.listing(), compiled, unit.tools, folder)
+        link_shared([compiled, *link_inputs(unit.module), *([static_runtime(unit.prefixes, folder)] if inside else [])], library, unit.tools)
         return read_bytes(library)
+
+
+def _outside(unit: Unit) -> str:
+    """The prefix of the runtime that callers see: the one inside the objects, or the one that they import."""
+    return unit.prefix(unit.contains_runtime)
+
+
+def c_header(unit: Unit) -> str:
+    """The header for callers."""
+    return header(unit.public, renamed("hl_last_error", _outside(unit)))
+
+
+def extension_source(unit: Unit) -> str:
+    """The source of a Python extension module."""
+    return self_contained(macros(_outside(unit)) + python_extension(unit.described))
 
 
 def _log(unit: Unit) -> str:
@@ -140,13 +154,13 @@ def _log(unit: Unit) -> str:
 _MAKERS: dict[OutputFileType, Callable[[Unit], bytes | str]] = {
     OutputFileType.assembly: lambda unit: _compiled(unit, ("-S",)),
     OutputFileType.bitcode: lambda unit: _compiled(_with_clang(unit), ("-c", "-emit-llvm")),
-    OutputFileType.c_header: lambda unit: header(unit.public),
+    OutputFileType.c_header: c_header,
     OutputFileType.c_source: lambda unit: self_contained(unit.c_text()),
     OutputFileType.compiler_log: _log,
     OutputFileType.function_info_header: lambda unit: function_info(unit.described),
     OutputFileType.llvm_assembly: lambda unit: _compiled(_with_clang(unit), ("-S", "-emit-llvm")),
     OutputFileType.object: object_file,
-    OutputFileType.python_extension: lambda unit: self_contained(python_extension(unit.described)),
+    OutputFileType.python_extension: extension_source,
     OutputFileType.registration: lambda unit: registration(unit.described),
     OutputFileType.static_library: static_library,
     OutputFileType.stmt: lambda unit: "".join(to_text(e.inner.body) + "\n" for e in unit.entries),
@@ -194,7 +208,7 @@ def write_shared_library(unit: Unit, prefix: str) -> None:
     """Write `PREFIX.so` and `PREFIX.h`; errors as for `write`."""
     check_paths([prefix + ".so", prefix + ".h"])
     library = shared_library(unit)
-    write_file(prefix + ".h", header(unit.public).encode())
+    write_file(prefix + ".h", c_header(unit).encode())
     write_file(prefix + ".so", library, 0o755)
 
 
@@ -226,12 +240,10 @@ def join_objects(inputs: Sequence[str], joined: str) -> None:
         raise InternalError(f"ld could not join object files: {done.stderr.strip()}")
 
 
-def standalone_runtime(path: str) -> None:
+def standalone_runtime(path: str, prefixes: Prefixes = {}) -> None:  # noqa: B006
     """The runtime as one object file (`.o`), or as a static library for any other name."""
-    if not path.endswith(".o"):
-        write_file(path, read_bytes(STATIC_RUNTIME))
-        return
     with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
-        joined = os.path.join(folder, "runtime.o")
-        join_objects(_WHOLE_RUNTIME, joined)
-        write_file(path, read_bytes(joined))
+        library, joined = static_runtime(prefixes, folder), os.path.join(folder, "runtime.o")
+        if path.endswith(".o"):
+            join_objects([_WHOLE, library], joined)
+        write_file(path, read_bytes(joined if path.endswith(".o") else library))

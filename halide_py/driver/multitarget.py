@@ -22,11 +22,11 @@ from ..errors import CompileError
 from ..ir.module import LoweredFunction, LoweredModule
 from ..ir.target import Target
 from ..ir.target_words import TargetFeature
-from .abi import STATIC_RUNTIME
 from .aot import Unit
 from .c_compiler import compile_object
 from .file_types import OutputFileType
 from .files import archive, check_paths, read_bytes, self_contained, write_file
+from .runtime_names import macros, renamed, static_runtime
 from .toolchain import Toolchain
 
 
@@ -39,7 +39,16 @@ class MultiTarget:
 
     def header(self) -> bytes:
         """The header for callers."""
-        return header(self._module).encode()
+        return header(self._module, renamed("hl_last_error", self._prefix)).encode()
+
+    @property
+    def _last(self) -> Unit:
+        """The one for all processors; what it says of the runtime holds for all."""
+        return self.units[-1]
+
+    @property
+    def _prefix(self) -> str:
+        return self._last.prefix(self._last.contains_runtime)
 
     @property
     def _module(self) -> LoweredModule:
@@ -51,7 +60,7 @@ class MultiTarget:
             OutputFileType.c_header: self.header, OutputFileType.static_library: self.static_library,
             OutputFileType.registration: lambda: registration(self._module).encode(),
             OutputFileType.function_info_header: lambda: function_info(self._module).encode(),
-            OutputFileType.python_extension: lambda: self_contained(python_extension(self._module)).encode(),
+            OutputFileType.python_extension: lambda: self_contained(macros(self._prefix) + python_extension(self._module)).encode(),
         }
         for kind in outputs:
             if kind not in makers:
@@ -67,13 +76,14 @@ class MultiTarget:
         parameters = ", ".join(parameter(a) for a in f.args) or "void"
         chosen = [f"    if ({_runs(u.tools)}) return {g.qualified}({passed});" for u, g in zip(self.units[:-1], one_each)]
         return "\n".join([
-            '#include "hl_runtime.h"\n#include "hl_vector.h"', *map(declaration, one_each), f"static int {f.name}_body({parameters}) {{", *chosen,
+            macros(self._prefix), '#include "hl_runtime.h"\n#include "hl_vector.h"', *map(declaration, one_each), f"static int {f.name}_body({parameters}) {{", *chosen,
             f"    return {one_each[-1].qualified}({passed});", "}", "", exports(f), metadata(f, self.units[-1].target.to_string())])
 
     def objects(self, folder: str) -> list[str]:
         """Compiled into a folder: an object for each target, then the wrapper's."""
         made = []
-        for name, text, tools in [*((u.name, u.c_text(), u.tools) for u in self.units), (f"{self.function.name}_wrapper", self.wrapper(), _plain(self.units))]:
+        inside = self._last.contains_runtime
+        for name, text, tools in [*((u.name, u.c_text(inside), u.tools) for u in self.units), (f"{self.function.name}_wrapper", self.wrapper(), self._last.tools)]:
             made.append(os.path.join(folder, f"{name}.o"))
             compile_object(text, made[-1], tools, folder)
         return made
@@ -88,15 +98,10 @@ class MultiTarget:
         """All of it, and the runtime unless the last target says no_runtime."""
         with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
             objects, library = self.objects(folder), os.path.join(folder, "library.a")
-            if not self.units[-1].target.has_feature(TargetFeature.NoRuntime):
-                shutil.copyfile(STATIC_RUNTIME, library)
-            archive(library, objects, self.units[-1].tools)
+            if self._last.has_runtime("static library"):
+                shutil.copyfile(static_runtime(self._last.prefixes, folder), library)
+            archive(library, objects, self._last.tools)
             return read_bytes(library)
-
-
-def _plain(units: Sequence[Unit]) -> Toolchain:
-    """The compiler for the code that runs on every processor: that of the last target."""
-    return units[-1].tools
 
 
 def _runs(tools: Toolchain) -> str:

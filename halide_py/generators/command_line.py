@@ -16,6 +16,7 @@ from typing import NoReturn
 from .. import driver
 from ..driver.file_types import EXTENSIONS, OutputFileType, extension
 from ..errors import CompileError, HalideError
+from ..ir.module import RuntimeLinkage
 from ..ir.target import Target
 from ..lang.module import compile_standalone_runtime
 from ..lang.pipeline import Pipeline
@@ -98,11 +99,24 @@ def _file_names(folder: str, base: str, kinds: Sequence[OutputFileType], target:
     return {k: os.path.join(folder, base + extension(k, target)) for k in kinds}
 
 
-def _write_pipeline(command: Command, targets: Sequence[Target], files: dict[OutputFileType, str]) -> None:
+def _prefixes(command: Command) -> dict[RuntimeLinkage, str]:
+    """What `runtime_prefixes.import=my_` and the like ask for; they are no parameters of the Generator."""
+    found, names = {}, {linkage.name.lower(): linkage for linkage in RuntimeLinkage}
+    for key in [k for k in command.params if k.startswith("runtime_prefixes.")]:
+        linkage = names.get(key.partition(".")[2])
+        if linkage is None:
+            raise CompileError(f"{key} is none of {', '.join(f'runtime_prefixes.{n}' for n in names)}\n{_USAGE}")
+        found[linkage] = command.params.pop(key)
+    return driver.runtime_names.checked_prefixes(found)
+
+
+def _write_pipeline(command: Command, targets: Sequence[Target], prefixes: dict[RuntimeLinkage, str], files: dict[OutputFileType, str]) -> None:
     """Write the files of a Generator; it is made anew for each target."""
     def unit(name: str, target: Target) -> driver.aot.Unit:
         generator = create_generator(command.generator, GeneratorContext(target), command.params)
-        return _scheduled(generator).unit("hl.main()", generator.input_parameters(), name, target)
+        pipeline = _scheduled(generator)
+        pipeline.prefixes = prefixes
+        return pipeline.unit("hl.main()", generator.input_parameters(), name, target)
 
     name = command.function or command.generator
     if len(targets) > 1:
@@ -135,16 +149,16 @@ def run(command: Command) -> list[str]:
         raise CompileError(f"-o must name the folder for the files\n{_USAGE}")
     if not command.target:
         raise CompileError(f"target=... must be specified, for example target=host\n{_USAGE}")
-    targets, kinds = [Target(t) for t in command.target.split(",")], _kinds(command.emit)
+    targets, kinds, prefixes = [Target(t) for t in command.target.split(",")], _kinds(command.emit), _prefixes(command)
     written: list[str] = []
     if command.runtime:
         files = _file_names(command.folder, command.runtime, [k for k in kinds if k in (OutputFileType.object, OutputFileType.static_library)], targets[-1])
-        compile_standalone_runtime(files, targets[-1])
+        compile_standalone_runtime(files, targets[-1], prefixes)
         written += files.values()
     if command.generator:
         name = command.base or (command.function or command.generator).rpartition("::")[2]
         files = _file_names(command.folder, name, kinds, targets[-1])
-        _write_pipeline(command, targets, files)
+        _write_pipeline(command, targets, prefixes, files)
         written += files.values()
     return written
 

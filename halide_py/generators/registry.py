@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import CompileError
 from ..ir.target import Target
 from ..lang.callable import Callable
+from ..lang.one_of import one_of
 from .context import GeneratorContext
 from .generator import Generator
 from .names import check_field_name
@@ -64,9 +65,11 @@ def create_generator(name: str, context: GeneratorContext, generator_params: Map
         return cls(dict(generator_params))
 
 
-def create_callable_from_generator(context: GeneratorContext | Target, name: str, generator_params: Mapping[str, str] = {}) -> Callable:  # noqa: B006
+def create_callable_from_generator(context: GeneratorContext | Target | None = None, name: str = "", generator_params: Mapping[str, str] = {}, *,  # noqa: B006
+                                   target: Target | None = None) -> Callable:
     """A registered Generator compiled for a target or context as a Python function of its inputs and outputs."""
-    within = GeneratorContext(context) if isinstance(context, Target) else context
+    given = one_of("create_callable_from_generator()", context=context, target=target)
+    within = GeneratorContext(given) if isinstance(given, Target) else given
     if not isinstance(within, GeneratorContext):
-        raise TypeError(f"create_callable_from_generator() takes a GeneratorContext or Target, not {context!r}")
+        raise TypeError(f"create_callable_from_generator() takes a GeneratorContext or Target, not {given!r}")
     return create_generator(name, within, generator_params).compile_to_callable()

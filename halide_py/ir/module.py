@@ -32,6 +32,14 @@ class LinkageType(enum.IntEnum):
     Internal = 3
 
 
+class RuntimeLinkage(enum.IntEnum):
+    """Which functions of the runtime a prefix is for: those that pipelines call, those a runtime defines for them, its other ones."""
+
+    Import = 0
+    Export = 1
+    Internal = 2
+
+
 class NameMangling(enum.IntEnum):
     """How a C function is named in object files: Default is what the target says."""
 

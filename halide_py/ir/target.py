@@ -237,6 +237,9 @@ class Target:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Target) and all(getattr(self, s) == getattr(other, s) for s in Target.__slots__)
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     def __str__(self) -> str:
         return self.to_string()
 

@@ -11,21 +11,8 @@ from ..ir.function import Function
 from ..ir.module import ArgumentKind, LoweredArgument
 from ..ir.parameter import Parameter
 from ..ir.types import Type
-from .expr import Expr
-from .rdom import Range
-
-
-class ArgumentEstimates:
-    """Typical values of an argument, for autoschedulers: `scalar_def`, `scalar_min`, `scalar_max`, `scalar_estimate`, `buffer_estimates`."""
-
-    __slots__ = ("scalar_def", "scalar_min", "scalar_max", "scalar_estimate", "buffer_estimates")
-
-    def __init__(self) -> None:
-        self.scalar_def = Expr()
-        self.scalar_min = Expr()
-        self.scalar_max = Expr()
-        self.scalar_estimate = Expr()
-        self.buffer_estimates: list[Range] = []
+from .estimates import ArgumentEstimates
+from .one_of import one_of
 
 
 class Argument:
@@ -36,11 +23,12 @@ class Argument:
 
     __slots__ = ("name", "kind", "type", "dimensions", "argument_estimates", "param")
 
-    def __init__(self, source: Any = None) -> None:
+    def __init__(self, source: Any = None, *, im: Any = None, param: Any = None, buffer: Any = None) -> None:
         self.name, self.kind, self.type, self.dimensions = "", ArgumentKind.InputScalar, Type(), 0
         self.argument_estimates = ArgumentEstimates()
         self.param: Parameter | None = None
-        if source is not None:
+        if not all(x is None for x in (source, im, param, buffer)):
+            source = one_of("Argument()", source=source, im=im, param=param, buffer=buffer)
             self._take(source if isinstance(source, Parameter) else getattr(source, "param", None), source)
 
     def _take(self, p: Parameter | None, source: Any) -> None:
@@ -48,13 +36,7 @@ class Argument:
             raise TypeError(f"an argument must be a Param, ImageParam, Buffer or Argument, not {source!r}")
         self.param, self.name, self.type, self.dimensions = p, p.name, p.type, p.dimensions
         self.kind = ArgumentKind.InputBuffer if p.is_buffer else ArgumentKind.InputScalar
-        known = self.argument_estimates
-        for field, node in (("scalar_min", p.minimum), ("scalar_max", p.maximum), ("scalar_estimate", p.estimate), ("scalar_def", p.default)):
-            if node is not None:
-                setattr(known, field, Expr.of(node))
-        for d in p.dims if all(d.min_estimate is not None and d.extent_estimate is not None for d in p.dims) else ():
-            assert d.min_estimate is not None and d.extent_estimate is not None
-            known.buffer_estimates.append(Range(Expr.of(d.min_estimate), Expr.of(d.extent_estimate)))
+        self.argument_estimates = ArgumentEstimates.of(p)
 
     def __repr__(self) -> str:
         shape = f", {self.dimensions} dimensions" if self.kind is not ArgumentKind.InputScalar else ""

@@ -14,6 +14,7 @@ from ..ir.traverse import nodes_of
 from ..ir.types import INT32
 from .expr import to_node
 from .loop_level import LoopLevel
+from .one_of import one_of
 from .promotion import convert
 from .rdom import as_loop
 from .stage_base import StageBase
@@ -56,14 +57,18 @@ class CompanionDirectives(StageBase):
         schedule.fuse_level, schedule.fuse_align = place, strategies
         return self
 
-    def prefetch(self: C, func: Any, at: Any, from_: Any, offset: Any = 1,
-                 strategy: PrefetchBoundStrategy = PrefetchBoundStrategy.GuardWithIf) -> C:
+    def prefetch(self: C, func: Any = None, at: Any = None, from_: Any = None, offset: Any = 1,
+                 strategy: PrefetchBoundStrategy = PrefetchBoundStrategy.GuardWithIf, *, image: Any = None, **loop: Any) -> C:
         """In loop `at`, ask for the memory of `func` (a Func or an ImageParam) that the iteration `offset` (int32) after the current one of loop
         `from_` will read: `f.prefetch(image, y, y, 2)`.
 
         `from_` is `at` or a loop around it. `strategy` says what happens where that region leaves what is stored: nothing is fetched
         (`GuardWithIf`), what lies inside (`Clamp`), or all of it (`NonFaulting`). No effect on values. Raises CompileError for unknown loops.
+        Halide's own names of the arguments do as well: `image=...`, `**{"from": y}`.
         """
+        if loop.keys() - {"from"}:
+            raise TypeError(f"prefetch() got an unexpected keyword argument {next(iter(loop.keys() - {'from'}))!r}")
+        func, from_ = one_of("prefetch()", func=func, image=image), one_of("prefetch()", from_=from_, **loop)
         what = func.function.name if isinstance(func, StageBase) else getattr(getattr(func, "param", None), "name", None)
         if what is None:
             raise TypeError("prefetch() takes a Func or an ImageParam first")

@@ -11,8 +11,9 @@ import numpy as np
 from .. import driver
 from ..driver.file_types import OutputFileType, StmtOutputFormat, extension
 from ..driver.graph import Requirement
+from ..errors import CompileError
 from ..ir.function import Function
-from ..ir.module import LinkageType, LoweredArgument
+from ..ir.module import LinkageType, LoweredArgument, RuntimeLinkage
 from ..ir.target import Target, get_target_from_environment
 from ..ir.target_words import TargetFeature
 from .argument import infer_arguments, lowered_arguments
@@ -31,6 +32,20 @@ class CompileTo:
     """
 
     requirements: list[Requirement]
+    prefixes: dict[RuntimeLinkage, str]
+
+    def apply_runtime_prefixes(self, target: Target, namespace_map: Mapping[RuntimeLinkage, str]) -> None:
+        """Name the runtime's functions otherwise in files made from now on: `halide_malloc` is `my_malloc` with {RuntimeLinkage.Import: "my_"}.
+
+        Import is for code that calls a runtime linked later (no_runtime), Export for the runtime inside objects and libraries and the calls of it,
+        Internal for what that runtime does not declare. So one program may hold several runtimes. Raises CompileError for the target feature jit and
+        for prefixes that begin no C identifier.
+        """
+        if not namespace_map:
+            raise CompileError("apply_runtime_prefixes() was called without prefixes; give one, as {RuntimeLinkage.Import: 'my_'}")
+        if target.has_feature(TargetFeature.JIT):
+            raise CompileError("Runtime prefixes are not supported for JIT targets, whose pipelines share the runtime of this process; use another target")
+        self.prefixes = driver.runtime_names.checked_prefixes(namespace_map)
 
     def _outputs(self, call: str) -> list[Function]:
         raise NotImplementedError  # Pipeline has it
@@ -48,7 +63,8 @@ class CompileTo:
         args = lowered_arguments(given, functions, self.requirements)
         constants = [_constant(a) for a in args[len(given):]]
         name = fn_name or functions[0].name.partition("$")[0]
-        return driver.aot.lower_unit(functions, args[:len(given)], constants, name, target, self.requirements, linkage)
+        return driver.aot.lower_unit(functions, args[:len(given)], constants, name, target, self.requirements, linkage,
+                                     self.prefixes)
 
     def compile_to(self, outputs: Mapping[OutputFileType, str], arguments: Sequence[Any], fn_name: str, target: Target = _UNDEFINED) -> None:
         """Write several kinds of files at once: `compile_to({OutputFileType.object: "f.o", OutputFileType.c_header: "f.h"}, [p], "f")`."""
@@ -113,8 +129,8 @@ class CompileTo:
         """As `compile_to_multitarget_static_library`, but write `PREFIX_SUFFIX.o` for each target, `PREFIX_wrapper.o`, `PREFIX_runtime.o` and `PREFIX.h`."""
         made = self._multitarget("compile_to_multitarget_object_files", filename_prefix, arguments, targets, suffixes)
         made.write_objects(filename_prefix, suffixes)
-        if not targets[-1].has_feature(TargetFeature.NoRuntime):
-            driver.files.standalone_runtime(filename_prefix + "_runtime.o")
+        if made.units[-1].has_runtime("object file"):
+            driver.files.standalone_runtime(filename_prefix + "_runtime.o", self.prefixes)
         driver.files.write_file(filename_prefix + ".h", made.header())
 
     def _multitarget(self, call: str, prefix: str, arguments: Sequence[Any], targets: Sequence[Target], suffixes: Sequence[str] = ()) -> driver.multitarget.MultiTarget:

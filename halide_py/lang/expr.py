@@ -132,6 +132,26 @@ class Operand:
     def __ne__(self, o: Any) -> Any:
         return binary(n.NE, self, o)
 
+    # The same with the operands the other way round. Python asks the mirrored operator instead (3 < x is x > 3); they are for callers by name.
+
+    def __rlt__(self, o: Any) -> Any:
+        return binary(n.LT, o, self)
+
+    def __rle__(self, o: Any) -> Any:
+        return binary(n.LE, o, self)
+
+    def __rgt__(self, o: Any) -> Any:
+        return binary(n.GT, o, self)
+
+    def __rge__(self, o: Any) -> Any:
+        return binary(n.GE, o, self)
+
+    def __req__(self, o: Any) -> Any:
+        return binary(n.EQ, o, self)
+
+    def __rne__(self, o: Any) -> Any:
+        return binary(n.NE, o, self)
+
     def __neg__(self) -> Expr:
         a = operand(self, "-")
         _no_handles("-", a)
@@ -168,6 +188,7 @@ class Expr(Operand):
 
     __slots__ = ("node",)
     node: n.Expr | None
+    __nonzero__ = Operand.__bool__
 
     def __init__(self, value: Any = None) -> None:
         if value is None:

@@ -11,9 +11,11 @@ import numpy as np
 from .. import driver
 from ..driver.file_types import OutputFileType
 from ..errors import CompileError
+from ..ir.module import RuntimeLinkage
 from ..ir.target import Target
 from .autoscheduler_params import AutoSchedulerResults
 from .buffer import Buffer
+from .one_of import one_of
 
 
 class Module:
@@ -41,15 +43,16 @@ class Module:
         """What it is compiled for."""
         return Target(self._target)
 
-    def append(self, module: Any) -> None:
+    def append(self, module: Any = None, *, buffer: Any = None) -> None:
         """Add all functions of another Module, or a Buffer to what `buffers` lists. Raises TypeError for anything else."""
-        if isinstance(module, Buffer):
-            self._buffers.append(module)
-        elif isinstance(module, Module):
-            self._units += [u.with_names(module._names) for u in module._units]
-            self._buffers += module._buffers
+        added = one_of("append()", module=module, buffer=buffer)
+        if isinstance(added, Buffer):
+            self._buffers.append(added)
+        elif isinstance(added, Module):
+            self._units += [u.with_names(added._names) for u in added._units]
+            self._buffers += added._buffers
         else:
-            raise TypeError(f"append() takes a Module or a Buffer, not {module!r}")
+            raise TypeError(f"append() takes a Module or a Buffer, not {added!r}")
 
     def buffers(self) -> list[Buffer]:
         """The Buffers that the functions contain, then those appended."""
@@ -109,16 +112,25 @@ def load_plugin(lib_name: str) -> None:
     raise CompileError(f"load_plugin({lib_name!r}): plugins are made for Halide's own library and cannot be loaded")
 
 
-def compile_standalone_runtime(output: Any, target: Target) -> dict[OutputFileType, str] | None:
-    """Write the C runtime alone, to be linked with libraries and objects made with the target feature no_runtime, or with object driver.files.
+def compile_standalone_runtime(outputs: Any = None, target: Target | None = None, namespace_map: Mapping[RuntimeLinkage, str] = {}, *,  # noqa: B006
+                               filename: str | os.PathLike[str] | None = None) -> dict[OutputFileType, str] | None:
+    """Write the C runtime alone, to be linked with libraries and objects made with the target feature no_runtime.
 
-    `output` is a file name (`.o`: one object, else a static library), or a mapping from OutputFileType.object or static_library to names.
+    `outputs` (or `filename`) is a file name (`.o`: one object, else a static library), or a mapping from OutputFileType.object or static_library to
+    names. `namespace_map` renames its functions, as Pipeline.apply_runtime_prefixes() does for pipelines. Raises CompileError for other machines.
     """
-    if not isinstance(output, Mapping):
-        driver.files.standalone_runtime(os.fspath(output))
+    given = one_of("compile_standalone_runtime()", outputs=outputs, filename=filename)
+    if not isinstance(target, Target):
+        raise TypeError(f"compile_standalone_runtime() takes a Target, not {target!r}")
+    if driver.cross.is_foreign(target):
+        raise CompileError(f"There is no C runtime for {target} here: compile halide_py's runtime/*.c for that machine")
+    prefixes = driver.runtime_names.checked_prefixes(namespace_map)
+    if not isinstance(given, Mapping):
+        driver.files.standalone_runtime(os.fspath(given), prefixes)
         return None
-    for kind, path in output.items():
+    for kind in given:
         if kind not in (OutputFileType.object, OutputFileType.static_library):
             raise CompileError(f"compile_standalone_runtime() writes object and static_library files, not {OutputFileType(kind).name}")
-        driver.files.standalone_runtime(path)
-    return dict(output)
+    for path in given.values():
+        driver.files.standalone_runtime(os.fspath(path), prefixes)
+    return dict(given)

@@ -204,7 +204,10 @@ class Dimension:
 class OutputImageParam:
     """A buffer argument: its dimensions, and promises about its shape and memory. Func.output_buffer() gives that of a Func."""
 
-    param: ParameterData | None = None
+    param: ParameterData | None
+
+    def __init__(self) -> None:
+        self.param = None
 
     @classmethod
     def of(cls: type[P], param: ParameterData) -> P:
@@ -312,6 +315,7 @@ class ImageParam(OutputImageParam):
     """An input buffer of a pipeline: `im = ImageParam(UInt(8), 2, "im")`; `im[x, y]` is an element, `im.set(buffer)` binds the data."""
 
     def __init__(self, type: Type | None = None, dimensions: int = 0, name: str | None = None) -> None:
+        super().__init__()
         if type is not None:
             t = checked_type(type, "ImageParam()")
             if not isinstance(dimensions, int) or dimensions < 0:

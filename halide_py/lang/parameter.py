@@ -12,6 +12,7 @@ from ..ir.parameter import DimConstraint
 from ..ir.parameter import Parameter as ParameterData
 from ..ir.types import Type
 from .edits import count_edit
+from .estimates import ArgumentEstimates, BufferConstraint
 from .expr import Expr, to_expr
 
 
@@ -84,6 +85,10 @@ class Parameter:
     def dimensions(self) -> int:
         """Number of dimensions; 0 for a scalar."""
         return self._defined().dimensions
+
+    def get_argument_estimates(self) -> ArgumentEstimates:
+        """What autoschedulers are told about the argument: its range and typical value, or the typical bounds of each dimension."""
+        return ArgumentEstimates.of(self._defined())
 
     # -- scalars
 
@@ -168,6 +173,10 @@ class Parameter:
     def store_in(self, memory_type: MemoryType) -> None:
         """Where the buffer lives."""
         self._buffer().memory = MemoryType(memory_type)
+
+    def buffer_constraints(self) -> list[BufferConstraint]:
+        """What is promised and typical of each dimension."""
+        return [BufferConstraint.of(d) for d in self._buffer().dims]
 
     def min_constraint(self, dim: int) -> Expr:
         """The promised first coordinate; undefined when there is none."""

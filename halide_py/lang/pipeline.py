@@ -49,6 +49,7 @@ class Pipeline(CompileTo):
         self.functions: list[Function] = [f.function for f in funcs]
         self._handle: Any = type(funcs[0]) if funcs else None
         self.requirements: list[Requirement] = []
+        self.prefixes = {}
         self._programs: dict[str, Program] = {}
         self._fingerprints: dict[str, str] = {}
         self._default: Program | None = None
@@ -144,7 +145,9 @@ class Pipeline(CompileTo):
         return program
 
     def _prepare(self, functions: Sequence[Function]) -> None:
-        """What is done whenever the pipeline is compiled."""
+        """What is done whenever the pipeline is compiled to be run here."""
+        if self.prefixes:
+            raise CompileError(f"Pipeline {self.name} has runtime prefixes, which are not supported when it is compiled to be run here; use compile_to")
         warn_about_schedules(functions)
         for f in functions:
             f.frozen = True

@@ -69,6 +69,8 @@ def _range_text(name: str, low: n.Expr | None, extent: n.Expr | None) -> str:
 class Range:
     """An interval given by its first value and its size: `Range(0, 10)`, `Range((0, 10))`, or two undefined Exprs."""
 
+    __slots__ = ("min", "extent")
+
     def __init__(self, min: Any = None, extent: Any = None) -> None:
         if isinstance(min, tuple) and extent is None:
             min, extent = min

@@ -21,6 +21,7 @@ from .argument import is_embedded
 from .buffer import Buffer
 from .edits import count_edit
 from .func import Func
+from .one_of import one_of
 from .parameter import Parameter
 from .pipeline import Pipeline
 from .storage import dtype_of
@@ -53,12 +54,13 @@ def serialize_pipeline(pipeline: Pipeline, filename: str | os.PathLike[str] | No
     return external if get_params else None
 
 
-def deserialize_pipeline(data: bytes | str | os.PathLike[str], user_params: Mapping[str, Parameter] = {}) -> Pipeline:  # noqa: B006
+def deserialize_pipeline(data: bytes | str | os.PathLike[str] | None = None, user_params: Mapping[str, Parameter] = {}, *,  # noqa: B006
+                         filename: str | os.PathLike[str] | None = None) -> Pipeline:
     """A pipeline from bytes or a file; `user_params` take the place of its parameters of the same names.
 
     Raises CompileError for what was not made by this version of `serialize_pipeline` or is damaged, and for parameters of another type.
     """
-    content = _bytes(data)
+    content = _bytes(one_of("deserialize_pipeline()", data=data, filename=filename))
     replaced = _checked(user_params, _load(content)[2]) if user_params else {}
     functions, requirements, inputs = _load(content, replaced)
     for f in environment(functions).values():
@@ -71,9 +73,10 @@ def deserialize_pipeline(data: bytes | str | os.PathLike[str], user_params: Mapp
     return pipeline
 
 
-def deserialize_parameters(data: bytes | str | os.PathLike[str]) -> dict[str, Parameter]:
+def deserialize_parameters(data: bytes | str | os.PathLike[str] | None = None, *, filename: str | os.PathLike[str] | None = None) -> dict[str, Parameter]:
     """The parameters of a saved pipeline by name."""
-    return {name: Parameter.of(p) for name, p in _named(_load(_bytes(data))[2]).items()}
+    content = _bytes(one_of("deserialize_parameters()", data=data, filename=filename))
+    return {name: Parameter.of(p) for name, p in _named(_load(content)[2]).items()}
 
 
 def _named(inputs: Sequence[ParameterData]) -> dict[str, ParameterData]:

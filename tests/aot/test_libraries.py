@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -290,3 +291,49 @@ int main(void) {
 }
 """
     assert "-43 -43 -43 -12\n" in run(tmp_path, program, str(tmp_path / "shapeless.a"))
+
+
+def test_two_runtimes_under_other_names_in_one_program(tmp_path: Path) -> None:
+    """Each of the pipelines has threads and hooks of its own; a third calls the runtime that is linked apart."""
+    for name, prefixes, target in (
+        ("left", {hl.RuntimeLinkage.Export: "left_", hl.RuntimeLinkage.Internal: "left_inner_"}, "host"),
+        ("right", {hl.RuntimeLinkage.Export: "right_"}, "host"), ("apart", {hl.RuntimeLinkage.Import: "apart_"}, "host-no_runtime"),
+    ):
+        f, p, k = blur(name)
+        pipeline = hl.Pipeline(f)
+        pipeline.apply_runtime_prefixes(hl.Target(target), prefixes)
+        pipeline.compile_to_static_library(str(tmp_path / name), [p, k], name, hl.Target(target))
+    hl.compile_standalone_runtime(str(tmp_path / "runtime.o"), hl.Target("host"), {hl.RuntimeLinkage.Export: "apart_", hl.RuntimeLinkage.Internal: "i_"})
+    program = '#include "left.h"\n#include "right.h"\n#include "apart.h"\n' + HELPERS + """
+typedef void (*handler)(void *, const char *);
+handler left_set_error_handler(handler);
+int left_set_num_threads(int), right_set_num_threads(int), right_get_num_threads(void), left_get_num_threads(void);
+static void mine(void *context, const char *message) { (void)context; printf("left: %s\\n", message); }
+int main(void) {
+    uint16_t in[45] = {0}, out[32];
+    struct halide_buffer_t a = image(in, dims_in, 1, 16, 9, 5), b = image(out, dims_out, 1, 16, 8, 4);
+    left_set_error_handler(mine);
+    left_set_num_threads(3);
+    right_set_num_threads(2);
+    if (left(&a, 2, &b) || right(&a, 2, &b) || apart(&a, 2, &b)) return 1;
+    dims_in[0].extent = 5;
+    int codes = left(&a, 2, &b) + right(&a, 2, &b) + apart(&a, 2, &b);
+    printf("%d %d %d %s\\n", codes, left_get_num_threads(), right_get_num_threads(), apart_hl_last_error());
+    return 0;
+}
+"""
+    made = [str(tmp_path / name) for name in ("left.a", "right.a", "apart.a", "runtime.o")]
+    out = run(tmp_path, program, *made)
+    beyond = "Input buffer input is accessed at 8, which is beyond the max (4) in dimension 0"
+    assert re.sub(r"\$\d+", "", out) == f"left: {beyond}\n-12 3 2 {beyond}\nError: {beyond}\nError: {beyond}\nstatus 0"
+    f, p, k = blur("jitted")
+    pipeline = hl.Pipeline(f)
+    for attempt, message in (
+        (lambda: pipeline.apply_runtime_prefixes(hl.Target("host"), {}), "without prefixes"),
+        (lambda: pipeline.apply_runtime_prefixes(hl.Target("host-jit"), {hl.RuntimeLinkage.Export: "a_"}), "not supported for JIT"),
+        (lambda: pipeline.apply_runtime_prefixes(hl.Target("host"), {hl.RuntimeLinkage.Export: "a b"}), "'a b' for RuntimeLinkage.Export cannot begin"),
+        (lambda: (pipeline.apply_runtime_prefixes(hl.Target("host"), {hl.RuntimeLinkage.Export: "a_"}), pipeline.compile_jit()), "compiled to be run here"),
+        (lambda: hl.compile_standalone_runtime("r.o", hl.Target("arm-64-osx")), "no C runtime for arm-64-osx here"),
+    ):
+        with pytest.raises(hl.CompileError, match=message):
+            attempt()

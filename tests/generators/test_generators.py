@@ -185,3 +185,15 @@ def test_main_ends_with_a_message(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.setattr(sys, "argv", ["file.py", "-g", "unknown", "-o", str(tmp_path), "target=host"])
     with pytest.raises(SystemExit, match="Generator not found: unknown"):
         hl.main()
+
+
+def test_runtime_prefixes_from_the_command_line(tmp_path: Path) -> None:
+    words = f"-g scaled -o {tmp_path} -e c_source,object -n one target=host-no_runtime source.type=float32 source.dim=1 output.type=float32"
+    run(parse([*words.split(), "runtime_prefixes.import=mine_"]))
+    assert "#define halide_error_bad_type mine_error_bad_type\n" in (tmp_path / "one.halide_generated.cpp").read_text()
+    run(parse(f"-r runtime -o {tmp_path} -e static_library target=host runtime_prefixes.export=mine_ runtime_prefixes.internal=inner_".split()))
+    runtime = (tmp_path / "runtime.a").read_bytes()
+    assert b"mine_malloc" in runtime and b"\0halide_malloc\0" not in runtime and b"inner_hl_memory_after_fork" in runtime
+    for words, message in (("runtime_prefixes.exports=a", "runtime_prefixes.exports is none of"), ("runtime_prefixes.import=1a", "cannot begin a C identifier")):
+        with pytest.raises(hl.CompileError, match=message):
+            run(parse(f"-r runtime -o {tmp_path} target=host {words}".split()))
