@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+HEADERS = ("hl_runtime.h", "hl_vector.h")  # what all generated code includes
 SOURCE_OF = "C source of "  # the file that messages of the C compiler name for a user's text
 
 

@@ -24,7 +24,7 @@ from ..lower.buffers import IS_BOUNDS_QUERY
 from ..lower.environment import with_outputs
 from ..lower.pipeline import Observer, lower
 from . import cache
-from .c_compiler import compile_shared
+from .c_compiler import Compilation
 from .compile import CompiledPipeline, Times
 from .graph import Requirement
 from .toolchain import Toolchain
@@ -88,38 +88,32 @@ def link_inputs(module: LoweredModule) -> list[str]:
 def build(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: str, target: Target, requirements: Sequence[Requirement],
           tools: Toolchain, key: str, times: Times) -> CompiledPipeline:
     """Lower, compile and load a pipeline, and remember it under `key`, its fingerprint. Raises CompileError for what cannot be compiled."""
-    module = lower_to_module(outputs, args, name, target, requirements, times.observe)
-    text = generate(module, tools.machine(target), only_entry=ENTRY)
-    times.mark("C text")
-    compiled = _compile(text, key, tools, link_inputs(module), name, with_outputs(outputs, args), times)
+    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder, Compilation(tools, folder) as compilation:
+        module = lower_to_module(outputs, args, name, target, requirements, times.observe)
+        text = generate(module, tools.machine(target), only_entry=ENTRY)
+        times.mark("C text")
+        content, all_args = cache.digest(text, tools.identity(), *link_inputs(module)), with_outputs(outputs, args)
+        compiled = _from_same_text(content, name, all_args)
+        if compiled is None:
+            built = os.path.join(folder, f"pipeline{next(_numbers)}.so")
+            compilation.finish(text, built, link_inputs(module))
+            times.mark("C compile")
+            compiled = _loaded(cache.store(content, built) or built, name, all_args)
+    cache.remember_pipeline(key, content)
+    times.mark("load")
+    if next(_numbers) % _TRIM_EVERY == _TRIM_EVERY - 1:
+        cache.trim()
     _sweep()
     return compiled
 
 
-def _compile(text: str, key: str, tools: Toolchain, extra: Sequence[str], name: str, args: tuple[LoweredArgument, ...], times: Times) -> CompiledPipeline:
-    """Compile C text, unless its shared object is there, and load it."""
-    content = cache.digest(text, tools.identity(), *extra)
+def _from_same_text(content: str, name: str, args: tuple[LoweredArgument, ...]) -> CompiledPipeline | None:
+    """The pipeline that was compiled of the same C text before, if any."""
     path = cache.lookup(content)
-    if path:
-        try:
-            compiled = CompiledPipeline(path, name, args)
-            cache.remember_pipeline(key, content)
-            times.mark("load, same C text")
-            return compiled
-        except InternalError:
-            pass  # as above
-    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
-        built = os.path.join(folder, f"pipeline{next(_numbers)}.so")
-        compile_shared(text, built, tools, folder, extra)
-        times.mark("C compile")
-        path = cache.store(content, built)
-        if path:
-            cache.remember_pipeline(key, content)
-        compiled = _loaded(path or built, name, args)
-    times.mark("load")
-    if next(_numbers) % _TRIM_EVERY == _TRIM_EVERY - 1:
-        cache.trim()
-    return compiled
+    try:
+        return CompiledPipeline(path, name, args) if path else None
+    except InternalError:
+        return None  # a file of another machine, say: compile again
 
 
 def _loaded(path: str, name: str, args: tuple[LoweredArgument, ...]) -> CompiledPipeline:
