@@ -67,10 +67,10 @@ class Compilation:
         t, data = self._tools, text.encode()
         if self._running:
             compiler, assembler = self._running
-            reports = [compiler.communicate(data)[1], assembler.communicate()[1]]
+            reports = compiler.communicate(data)[1], assembler.communicate()[1]
             self._running = []
-            for process, report in zip((compiler, assembler), reports):
-                _judge(process.args[0], process.returncode, report.decode(errors="replace"), data)  # type: ignore[index]
+            for program, process, report in zip((t.compiler[0], t.assembler[0]), (compiler, assembler), reports):
+                _judge(program, process.returncode, report.decode(errors="replace"), data)
             linker = [*t.command, "-shared", *_UNDEFINED_ALLOWED] if extra else t.linker
             _step([*linker, "-o", output, self._object, *extra], data)
             return
