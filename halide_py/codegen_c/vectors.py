@@ -132,7 +132,9 @@ def _extend(em: Emitter, text: str, source: str, target: str, count: int) -> str
         return None
     element = "c8" if s == 8 else f"i{s}"
     lanes = max(count, 128 // s)
-    if lanes > count:
+    if lanes > count and count * s == 64:
+        text = f"({em.vector_type('q64', 2)}){{(long long){text}}}"  # gcc folds a load of it into the instruction
+    elif lanes > count:
         text = em.named(em.vector_type(source, count), text)
         text = shuffle(text, text, [*range(count), *[-1] * (lanes - count)])
     argument = f"({em.vector_type(element, lanes)}){text}"

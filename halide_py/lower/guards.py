@@ -31,10 +31,11 @@ def predicate(root: N, condition: n.Expr) -> N:
     return rewrite(root, {n.Load: load, n.Store: store})
 
 
-def strip_likely(root: N) -> N:
-    """`root` without marks."""
+def strip_likely(root: N, keep_vectors: bool = False) -> N:
+    """`root` without marks, or without those of scalars."""
 
     def call(c: n.Call, rec: Rec) -> n.Expr:
-        return rec(c.args[0]) if b.is_likely(c) else c.map_children(rec)  # type: ignore[no-any-return]
+        marked = b.is_likely(c) and not (keep_vectors and c.type.is_vector())
+        return rec(c.args[0]) if marked else c.map_children(rec)  # type: ignore[no-any-return]
 
     return rewrite(root, {n.Call: call})

@@ -1,7 +1,8 @@
 """Conditions solved for a loop variable: `2 * x + a < y` becomes `x <= (y - a - 1) / 2`.
 
 Conditions are conjunctions of comparisons; vectors are decided by their extreme lanes, lets are looked through, inner loop variables
-are replaced by the end of their range that makes the condition hardest. What is not linear in the variable is not solved.
+are replaced by the end of their range that makes the condition hardest, and a Min or Max of the variable is taken apart: `min(x, a) >= 0`
+is two conditions, `min(x, a) <= y` is `x <= y unless a <= y`. What else is not linear in the variable is not solved.
 """
 
 from __future__ import annotations
@@ -20,14 +21,18 @@ from . import lanes
 
 @dataclass(frozen=True)
 class Bound:
-    """factor * x + terms + constant >= 0."""
+    """factor * x + terms + constant >= 0, or else `unless`, which does not depend on x."""
 
     factor: int
     terms: tuple[tuple[n.Expr, int], ...]
     constant: int
+    unless: n.Expr = b.FALSE
 
-    def limit(self) -> n.Expr:
-        """The least x that satisfies it (factor > 0), or the greatest (factor < 0)."""
+    def limit(self, free: n.Expr) -> n.Expr:
+        """The least x that satisfies it (factor > 0), or the greatest (factor < 0); `free` where `unless` holds."""
+        return b.select(self.unless, free, self._limit())
+
+    def _limit(self) -> n.Expr:
         if self.factor > 0:
             rest = rebuild(INT32, {e: -k for e, k in self.terms}, self.factor - 1 - self.constant)
             return b.div(rest, b.i32(self.factor))
@@ -36,9 +41,11 @@ class Bound:
 
 @dataclass
 class Limits:
-    """The condition holds where all of `bounds` do; if `exact`, nowhere else. `loops` are the inner loops it varies with."""
+    """The condition holds where all of `bounds` do, and `where`, which does not depend on the variable; if `exact`, nowhere else. `loops` are the
+    inner loops it varies with."""
 
     bounds: list[Bound] = field(default_factory=list)
+    where: n.Expr = b.TRUE
     exact: bool = True
     loops: set[str] = field(default_factory=set)
 
@@ -88,6 +95,34 @@ def _differences(c: n.Expr) -> list[tuple[Terms, int, bool]] | None:
     return out
 
 
+def _plus(terms: Terms, constant: int, e: n.Expr, k: int) -> tuple[Terms, int]:
+    """terms + constant + k * e."""
+    out = dict(terms)
+    more, c = gather(e)
+    for t, f in more.items():
+        out[t] = out.get(t, 0) + f * k
+    return out, constant + c * k
+
+
+def _both(sides: list[Limits | None], exact: bool) -> Limits | None:
+    """Where both conditions hold."""
+    first, second = sides
+    if first is None or second is None:
+        return None
+    return Limits(first.bounds + second.bounds, b.and_(first.where, second.where), exact and first.exact and second.exact)
+
+
+def _either(sides: list[Limits | None]) -> Limits | None:
+    """Where one of two conditions holds: the one that depends on the variable, unless the other holds; if both do, the first."""
+    known = [side for side in sides if side is not None]
+    moving = [side for side in known if side.bounds]
+    if not moving:
+        return Limits([], b.or_(known[0].where, known[-1].where), False) if known else None
+    unless = next((side.where for side in known if not side.bounds), b.FALSE)
+    bounds = [Bound(one.factor, one.terms, one.constant, b.or_(one.unless, unless)) for one in moving[0].bounds]
+    return Limits(bounds, b.or_(moving[0].where, unless), False)
+
+
 class Solver:
     """Solves conditions found inside loop `name` for its variable; knows the lets and loops entered on the way to them.
     `resolve` is applied to what lets and loop ranges stand for."""
@@ -131,19 +166,32 @@ class Solver:
 
     def _limit(self, terms: Terms, constant: int, exact: bool, limits: Limits) -> bool:
         """Add the bound on the variable that terms + constant >= 0 is; False if there is none."""
-        form = self._expand(terms, constant, limits)
-        if form is None:
+        found = self._bounds(terms, constant, limits.loops)
+        if found is None or not found.bounds:
             return False
-        terms, constant, kept = form
-        factor = terms.pop(n.Variable(INT32, self.name), 0)
-        if not factor:
-            return False
-        limits.bounds.append(Bound(factor, tuple(terms.items()), constant))
-        limits.exact = limits.exact and exact and kept
+        limits.bounds += found.bounds
+        limits.where = b.and_(limits.where, found.where)
+        limits.exact = limits.exact and exact and found.exact
         return True
 
-    def _expand(self, terms: Terms, constant: int, limits: Limits) -> tuple[Terms, int, bool] | None:
-        """The form in terms of the loop variable and of what is outside of the loop, and whether it is the same and not just smaller."""
+    def _bounds(self, terms: Terms, constant: int, loops: set[str]) -> Limits | None:
+        """Where terms + constant >= 0; with no bounds if that does not depend on the variable."""
+        form = self._expand(terms, constant, loops)
+        if form is None:
+            return None
+        terms, constant, exact = form
+        chosen = next((e for e in terms if isinstance(e, (n.Min, n.Max)) and self._is_inside(e)), None)
+        if chosen is not None:
+            k = terms.pop(chosen)
+            sides = [self._bounds(*_plus(terms, constant, e, k), loops) for e in (chosen.a, chosen.b)]
+            return _both(sides, exact) if isinstance(chosen, n.Min) == (k > 0) else _either(sides)
+        factor = terms.pop(n.Variable(INT32, self.name), 0)
+        if not factor:
+            return Limits([], b.le(b.i32(0), rebuild(INT32, terms, constant)), exact)
+        return Limits([Bound(factor, tuple(terms.items()), constant)], exact=exact)
+
+    def _expand(self, terms: Terms, constant: int, loops: set[str]) -> tuple[Terms, int, bool] | None:
+        """The form in terms of the loop variable, of extrema of it, and of what is outside of the loop, and whether it is the same and not just smaller."""
         out: Terms = {}
         exact = True
         work = list(terms.items())
@@ -154,10 +202,10 @@ class Solver:
                 if e.name in self.lets:
                     value = self.resolve(self.lets[e.name])
                 elif e.name in self.loops:
-                    limits.loops.add(e.name)
+                    loops.add(e.name)
                     value, exact = self.resolve(self.loops[e.name][k < 0]), False
-            elif self._is_inside(e):
-                value, exact = self._extreme(e, k, limits), False
+            elif self._is_inside(e) and not (isinstance(e, (n.Min, n.Max)) and self.varies(e)):
+                value, exact = self._extreme(e, k, loops), False
                 if value is None:
                     return None
             elif e.mask & (n.Load.bit | n.Call.bit | n.Let.bit):
@@ -176,7 +224,7 @@ class Solver:
         names = free_variables(e)
         return self.name in names or not (names.keys().isdisjoint(self.lets) and names.keys().isdisjoint(self.loops))
 
-    def _extreme(self, e: n.Expr, k: int, limits: Limits) -> n.Expr | None:
+    def _extreme(self, e: n.Expr, k: int, loops: set[str]) -> n.Expr | None:
         """The least (k > 0) or greatest value that a term which is not linear takes over the inner loops."""
         if e.mask & (n.Load.bit | n.Let.bit) or self.varies(e):
             return None
@@ -186,7 +234,7 @@ class Solver:
                 break
             e = substitute(inside, e)
         scope = {name: Interval(self.resolve(low), self.resolve(high)) for name, (low, high) in self.loops.items()}
-        limits.loops.update(free_variables(e).keys() & scope.keys())
+        loops.update(free_variables(e).keys() & scope.keys())
         interval = bounds_of_expr(e, scope)
         value = interval.min if k > 0 else interval.max
         return None if value is None or value is e or value.mask & (n.Load.bit | n.Call.bit) else value

@@ -5,8 +5,9 @@ same loop for the rest.
 
 What marks a boundary is `likely`: a condition in it is true in the steady state; the marked side of a Min, Max or Select is the one taken.
 Each mark is solved for the loop variable (linear conditions; inner loop variables by their extremes; lanes of vectors likewise).
-An innermost serial loop becomes three loops, or two nested ones if vectors are moved inwards and no more (`_shifted`); any other
-keeps one loop with `if (steady) .. else ..`, two copies of its body instead of three. Copies outside the steady state lose their marks, so that cold code is not split again.
+An innermost serial loop becomes three loops, or two nested ones if vectors are moved inwards and no more (`_shifted`), any serial loop with boundaries
+at one end only becomes two; any other keeps one loop with `if (steady) .. else ..`, two copies of its body instead of three. Copies outside the
+steady state lose their marks, so that cold code is not split again, but for those of vectors: a tile at the edge of an image is mostly inside it, too.
 
 Only where it pays: a mark counts if it varies with the innermost loop around it, belongs to the loop being split, decides how often an
 inner loop runs (the first rows of a sliding window), or is a vector, which keeps loads from being dense; anything else is loop
@@ -144,13 +145,16 @@ class _Finder:
 
     def limits(self, side: str) -> list[n.Expr]:
         """The limits from below (`low`) or above (`high`), of those that differ by a constant only the tightest."""
-        tightest: dict[tuple[int, object], Bound] = {}
+        tightest: dict[tuple[int, object, n.Expr], Bound] = {}
         for _, limits in self.found:
             for one in limits.low() if side == "low" else limits.high():
-                key = one.factor, frozenset(one.terms)
+                key = one.factor, frozenset(one.terms), one.unless
                 if key not in tightest or one.constant < tightest[key].constant:
                     tightest[key] = one
-        return [one.limit() for one in tightest.values()]
+        end = b.add(self.loop.min, self.loop.extent)
+        out = [one.limit(self.loop.min if side == "low" else b.sub(end, b.i32(1))) for one in tightest.values()]
+        where = b.all_of({limits.where: None for _, limits in self.found})
+        return out if side == "high" or b.is_true(where) else [*out, b.select(where, self.loop.min, end)]
 
     def steady(self, root: N) -> N:
         """`root` where the accepted marks hold."""
@@ -196,10 +200,10 @@ def _cold(finder: _Finder, side: str, suffix: str) -> n.Stmt:
             return b.FALSE if c is never else c.map_children(rec)
 
         body = rewrite(body, {n.Call: call, n.IfThenElse: _decided}, _MARKS)
-    return copy_with({f.name: n.Variable(INT32, f.name + suffix)}, strip_likely(body), suffix)
+    return copy_with({f.name: n.Variable(INT32, f.name + suffix)}, strip_likely(body, keep_vectors=True), suffix)
 
 
-def _three_loops(f: n.For, finder: _Finder, steady: n.Stmt, lows: list[n.Expr], highs: list[n.Expr]) -> n.Stmt:
+def _three_loops(f: n.For, finder: _Finder, steady: n.Stmt, lows: list[n.Expr], highs: list[n.Expr], rec: Rec) -> n.Stmt:
     """Prologue, steady state and epilogue, those of the outer two that may have iterations."""
     end = b.add(f.min, f.extent)
     bindings: list[tuple[str, n.Expr]] = []
@@ -211,7 +215,7 @@ def _three_loops(f: n.For, finder: _Finder, steady: n.Stmt, lows: list[n.Expr], 
             start = b.max_(start, low)
         bindings.append((f.name + ".steady", b.min_(start, end)))
         start = n.Variable(INT32, bindings[-1][0])
-        parts.append(n.For(f.name + ".prologue", f.min, b.sub(start, f.min), f.kind, n.Partition.Never, _cold(finder, "low", ".prologue")))
+        parts.append(n.For(f.name + ".prologue", f.min, b.sub(start, f.min), f.kind, n.Partition.Never, rec(_cold(finder, "low", ".prologue"))))
     if highs:
         for high in highs:
             stop = b.min_(stop, b.add(high, b.i32(1)))
@@ -219,18 +223,18 @@ def _three_loops(f: n.For, finder: _Finder, steady: n.Stmt, lows: list[n.Expr], 
         stop = n.Variable(INT32, bindings[-1][0])
     parts.append(n.For(f.name, start, b.sub(stop, start), f.kind, f.partition, steady))
     if highs:
-        parts.append(n.For(f.name + ".epilogue", stop, b.sub(end, stop), f.kind, n.Partition.Never, _cold(finder, "high", ".epilogue")))
+        parts.append(n.For(f.name + ".epilogue", stop, b.sub(end, stop), f.kind, n.Partition.Never, rec(_cold(finder, "high", ".epilogue"))))
     return b.let_stmts(bindings, b.block(parts))
 
 
-def _one_loop(f: n.For, finder: _Finder, steady: n.Stmt, lows: list[n.Expr], highs: list[n.Expr]) -> n.Stmt:
-    """One loop that asks in each iteration whether it is in the steady state."""
+def _one_loop(f: n.For, finder: _Finder, steady: n.Stmt, lows: list[n.Expr], highs: list[n.Expr], rec: Rec) -> n.Stmt:
+    """One loop that asks in each iteration whether it is in the steady state. Where it is not, few of the vectors inside may be at a boundary."""
     here = n.Variable(INT32, f.name)
     bindings = [(f"{f.name}.steady_min{i}", e) for i, e in enumerate(lows)] + [(f"{f.name}.steady_max{i}", e) for i, e in enumerate(highs)]
     bounds = [n.Variable(INT32, name) for name, _ in bindings]
     inside = b.all_of([*(n.LE(e, here) for e in bounds[:len(lows)]), *(n.LE(here, e) for e in bounds[len(lows):])])
     side = "low" if not highs else "high" if not lows else ""
-    cold = n.LetStmt(f.name + ".cold", here, _cold(finder, side, ".cold"))
+    cold = n.LetStmt(f.name + ".cold", here, rec(_cold(finder, side, ".cold")))
     return b.let_stmts(bindings, n.For(f.name, f.min, f.extent, f.kind, f.partition, n.IfThenElse(inside, steady, cold)))
 
 
@@ -283,7 +287,8 @@ def partition_loops(stmt: n.Stmt) -> n.Stmt:
             return None
         steady = finder.steady(f.body)
         steady = rec(simplify(steady) if finder.trips else steady)  # loops that run once are no loops: what is around them is innermost
-        form = _three_loops if innermost and f.kind is n.ForType.Serial else _one_loop
-        return form(f, finder, steady, finder.limits("low"), finder.limits("high"))
+        lows, highs = finder.limits("low"), finder.limits("high")
+        several = f.kind is n.ForType.Serial and (innermost or not (lows and highs))
+        return (_three_loops if several else _one_loop)(f, finder, steady, lows, highs, rec)
 
     return rewrite(stmt, {n.For: loop})

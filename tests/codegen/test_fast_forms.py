@@ -6,35 +6,24 @@ import os
 import re
 import runpy
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
-import halide_py as hl
+sys.path.insert(0, str(Path(__file__).parent))
+
+from c_texts import TARGET, c_text, innermost_loops  # noqa: E402
+
+import halide_py as hl  # noqa: E402
 
 WORKS = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "pipelines.py"))["WORKS"]
-TARGET = "x86-64-linux-avx-avx2-f16c-fma-sse41"
-
-
-def c_text(output: hl.Func, inputs: list[hl.ImageParam], tmp_path: Path) -> str:
-    """The C text after the helpers: the tasks and the pipeline itself."""
-    if hl.get_host_target().arch != hl.Target(TARGET).arch:
-        pytest.skip("the compiler makes code for another kind of machine")
-    path = tmp_path / "out.c"
-    output.compile_to_c(str(path), inputs, "pipeline", hl.Target(TARGET))
-    text = path.read_text()
-    return text[text.rindex("\ntypedef" if "\ntypedef" in text else "#define"):]
-
-
-def innermost_loops(text: str) -> list[str]:
-    """The loops without loops inside, as text."""
-    return [m.group() for m in re.finditer(r"^( *)for \((?:(?!for \().)*?^\1}", text, re.M | re.S)]
 
 
 def test_blur_slides_without_boundary_code(tmp_path: Path) -> None:
     work = WORKS["blur"](hl)
     text = c_text(work.output, list(work.inputs), tmp_path)
-    steady = innermost_loops(text)[0]
+    steady = innermost_loops(text)[-1]  # the first rows of a strip come before it
     assert not re.search(r"\bif\b|\?|hl_max|hl_min|\[", steady), "boundary code, gathers or single elements in the steady state"
     assert re.findall(r"\*\(const u16x16u \*\)\(([a-z]+)\w*_row", steady) == ["input"] * 3 + ["rows"] * 3, "dense loads from pointers to rows"
     assert steady.count(" * ") == 1, "one index for all"
@@ -76,6 +65,11 @@ def test_lookup_of_bytes(tmp_path: Path) -> None:
     looked_up[x] = table[hl.i32(image[x])]
     looked_up.vectorize(x, 8)
     assert len(set(re.findall(r"= (image\w*_row\w*\[[^\]]*\]);", c_text(looked_up, [image, table], tmp_path)))) == 8
+    indirect = hl.Func("indirect")
+    indirect[x] = table[hl.i32(image[x] + 1)]
+    indirect.vectorize(x, 16)
+    text = c_text(indirect, [image, table], tmp_path)
+    assert len(re.findall(r"const uint64_t \w+ = \(uint64_t\)", text)) == 2 and " >> 56)]" in text, "computed indices leave vectors eight at a time"
     source = hl.ImageParam(hl.Float(32), 1, "source")
     r = hl.RDom(source)
     counts[x] = 0
@@ -98,3 +92,15 @@ def test_float_extrema_are_instructions(tmp_path: Path) -> None:
         found = assembly.read_text()
         suffix = "ps" if lanes > 1 else "ss"
         assert f"vmin{suffix}" in found and f"vmax{suffix}" in found and "vcmp" not in found and "vcomiss" not in found
+
+
+def test_half_registers_widen_from_memory(tmp_path: Path) -> None:
+    """gcc makes a load and an extension of other forms."""
+    x, image, out = hl.Var("x"), hl.ImageParam(hl.UInt(8), 1, "image"), hl.Func("wide")
+    out[x] = hl.i32(image[x]) + 1
+    out.vectorize(x, 8)
+    if shutil.which("gcc") is None or os.environ.get("HL_CC", os.environ.get("CC", "gcc")) != "gcc":
+        pytest.skip("names of builtins are gcc's")
+    assembly = tmp_path / "wide.s"
+    out.compile_to_assembly(str(assembly), [image], "wide", hl.Target(TARGET))
+    assert re.search(r"vpmovzxbd\s+\S*\(%r", assembly.read_text())

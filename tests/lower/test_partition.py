@@ -72,6 +72,9 @@ CASES: dict[str, n.Stmt] = {
         "xi", 8, n.IfThenElse(marked(lt(add("base", "xi"), "n")), store("a", add("base", "xi"), load("c", add("base", "xi")))), VECTOR)))),
     "vectors around a loop": vectorize(loop("xo", "n", loop("r", 2, loop("xi", 8, store("a", add(mul("xo", 4), "xi"), add("r", load(
         "c", likely_clamp(sub(add(mul("xo", 4), "xi"), 3), 0, "w")))), VECTOR)))),
+    "shifted vectors in tiles": vectorize(loop("t", b.div(add("n", 7), b.i32(8)), n.LetStmt("base", n.Min(if_innermost(mul("t", 8)), sub("n", 8)), loop(
+        "k", 2, loop("xi", 4, store("a", add(add("base", "xi"), mul("k", 4)), load("c", likely_clamp(sub(add(add("base", "xi"), mul("k", 4)), 3), 0, sub("w", 1)))),
+                     VECTOR))))),
     "shifted vectors": shifted(likely_clamp(sub(add("base", "xi"), 3), 0, sub("w", 1))),
     "shifted vectors alone": shifted(add("base", add("xi", "w"))),
 }
@@ -83,7 +86,7 @@ CASES: dict[str, n.Stmt] = {
 def test_means_the_same(name: str, w: int, size: int) -> None:
     if "shifted vectors" in name and size < 8 or "clamp" in name and w == 0:
         pytest.skip("no such loop")
-    if name in ("stencil", "parallel stencil", "shifted vectors"):
+    if name in ("stencil", "parallel stencil", "shifted vectors", "shifted vectors in tiles"):
         w = max(w, 1)
     after = partition_loops(CASES[name])
     assert after is not CASES[name], "not split"
@@ -106,6 +109,14 @@ def test_steady_state_has_no_boundary_code(name: str, variable: str) -> None:
     assert not steady(partition_loops(CASES[name]), variable).body.mask & (n.Min.bit | n.Max.bit | n.IfThenElse.bit)
 
 
+def test_tiles_moved_inwards_are_split_too() -> None:
+    """min(8 t, n - 8) has its limits: from below both sides must satisfy them, from above one of them. The other copy is split again inside."""
+    after = partition_loops(CASES["shifted vectors in tiles"])
+    (tiles,) = [f for f in loops(after) if f.name == "t"]
+    assert isinstance(tiles.body, n.IfThenElse) and not tiles.body.then_case.mask & n.Max.bit
+    assert any(f.name.startswith("k") and f.name.endswith("prologue") for f in loops(after))
+
+
 def test_the_tightest_limit_is_enough() -> None:
     (first, _, _) = loops(partition_loops(CASES["stencil"]))
     assert to_text(partition_loops(CASES["stencil"])).split("\n")[0] == "let x.steady = min(1, n)" and first.name == "x.prologue"
@@ -126,7 +137,7 @@ def test_shifts_alone_copy_nothing() -> None:
 
 def test_cold_copies_are_not_split_again() -> None:
     after = partition_loops(CASES["rows and columns"])
-    assert sorted(f.name for f in loops(after)) == ["x", "x.epilogue", "x.prologue", "y", "z"]
+    assert sorted(f.name for f in loops(after)) == ["x", "x.epilogue", "x.prologue", "y", "y.prologue", "z"]
 
 
 def test_never_and_always() -> None:
