@@ -167,6 +167,7 @@ if TYPE_CHECKING:
     from .autodiff.custom import CustomGradient, custom_gradient, stop_gradient, with_gradient
     from .autodiff.derivative import Derivative, propagate_adjoints, schedule_gradients
     from .autodiff.opaque import register_extern_stage_gradient
+    from .autodiff.pytorch import compile_to_pytorch
     from .autodiff.rules import gradient_rules, register_gradient
     from .autodiff.tangents import propagate_tangents
     from .driver.handlers import TraceEvent, TraceEventCode, handlers
@@ -189,6 +190,7 @@ __getattr__ = deferred(__name__, {
     "autodiff.custom": "custom_gradient CustomGradient stop_gradient with_gradient",
     "autodiff.derivative": "Derivative propagate_adjoints schedule_gradients",
     "autodiff.opaque": "register_extern_stage_gradient",
+    "autodiff.pytorch": "compile_to_pytorch",
     "autodiff.rules": "gradient_rules register_gradient",
     "autodiff.tangents": "propagate_tangents",
     "generators.command_line": "main",
@@ -206,7 +208,7 @@ __all__ = [
     "profiler_results",
     "_", "_0", "_1", "_2", "_3", "_4", "_5", "_6", "_7", "_8", "_9", "abs", "absd", "acos", "acosh", "argmax", "argmin", "Argument",
     "ArgumentEstimates", "ArgumentKind", "asin", "asinh", "atan", "atan2", "atanh", "BFloat", "Bool", "BoundaryConditions", "Buffer",
-    "BufferDimension", "Callable", "cast", "ceil", "clamp", "compile_standalone_runtime", "CompileError", "concat_bits", "cos", "cosh",
+    "BufferDimension", "Callable", "cast", "ceil", "clamp", "compile_standalone_runtime", "compile_to_pytorch", "CompileError", "concat_bits", "cos", "cosh",
     "count_leading_zeros", "count_trailing_zeros", "custom_gradient", "CustomGradient", "Derivative", "DeviceAPI", "Dimension",
     "div_round_to_zero", "erf", "evaluate", "evaluate_may_gpu", "EvictionKey", "exp", "Expr", "extern", "ExternFuncArgument", "ExternFunctionHandle", "extract_bits", "f16",
     "f32", "f64", "fast_cos", "fast_exp", "fast_inverse", "fast_inverse_sqrt", "fast_log", "fast_pow", "fast_sin", "Float", "floor",

@@ -69,6 +69,11 @@ class Derivative:
             raise found
         return found
 
+    def __contains__(self, key: Any) -> bool:
+        """Whether the output depends on an input (a Buffer, ImageParam, Param or Argument) by floats; where it does, reading `d[key]` may still
+        raise."""
+        return getattr(key, "param", None) in self._inputs
+
     def _of_func(self, f: Func, update: int) -> Func:
         count = f.num_update_definitions()
         if not -1 <= update < count:

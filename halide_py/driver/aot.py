@@ -6,7 +6,7 @@ Buffers that expressions use directly, and that are no arguments, become constan
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..codegen_c import generate
@@ -63,6 +63,7 @@ class Unit:
     target: Target
     tools: Toolchain
     prefixes: Prefixes = field(default_factory=dict)
+    saved: Callable[[], bytes] | None = None  # the pipeline before it was lowered, for hlpipe files
 
     @property
     def contains_runtime(self) -> bool:

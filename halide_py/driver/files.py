@@ -21,6 +21,7 @@ from dataclasses import replace
 from ..codegen_c.function_info import function_info
 from ..codegen_c.header import header
 from ..codegen_c.python_extension import python_extension
+from ..codegen_c.pytorch import pytorch_header
 from ..codegen_c.registration import registration
 from ..errors import CompileError, InternalError
 from ..ir.html import to_html
@@ -151,6 +152,13 @@ def _log(unit: Unit) -> str:
                        "compiler": unit.tools.identity(), "object_code_size": size, "compilation_time": seconds}, indent=1) + "\n"
 
 
+def _hlpipe(unit: Unit) -> bytes:
+    """The pipeline as it was before it was lowered. Raises CompileError for Modules, which are lowered, and for what cannot be saved."""
+    if unit.saved is None:
+        raise CompileError(f"The module {unit.name} is lowered; an hlpipe file is written by Pipeline.compile_to() or hl.serialize_pipeline()")
+    return unit.saved()
+
+
 _MAKERS: dict[OutputFileType, Callable[[Unit], bytes | str]] = {
     OutputFileType.assembly: lambda unit: _compiled(unit, ("-S",)),
     OutputFileType.bitcode: lambda unit: _compiled(_with_clang(unit), ("-c", "-emit-llvm")),
@@ -158,9 +166,11 @@ _MAKERS: dict[OutputFileType, Callable[[Unit], bytes | str]] = {
     OutputFileType.c_source: lambda unit: self_contained(unit.c_text()),
     OutputFileType.compiler_log: _log,
     OutputFileType.function_info_header: lambda unit: function_info(unit.described),
+    OutputFileType.hlpipe: _hlpipe,
     OutputFileType.llvm_assembly: lambda unit: _compiled(_with_clang(unit), ("-S", "-emit-llvm")),
     OutputFileType.object: object_file,
     OutputFileType.python_extension: extension_source,
+    OutputFileType.pytorch_wrapper: lambda unit: pytorch_header(unit.described, c_header(unit), renamed("hl_last_error", _outside(unit))),
     OutputFileType.registration: lambda unit: registration(unit.described),
     OutputFileType.static_library: static_library,
     OutputFileType.stmt: lambda unit: "".join(to_text(e.inner.body) + "\n" for e in unit.entries),
@@ -172,8 +182,6 @@ _REFUSED = {
     OutputFileType.cpp_stub: "stubs are for Generators in C++; call one in Python by Generator.call()",
     OutputFileType.device_code: "pipelines are compiled for the CPU",
     OutputFileType.featurization: "features of schedules are an autoscheduler's",
-    OutputFileType.hlpipe: "save a pipeline by hl.serialize_pipeline()",
-    OutputFileType.pytorch_wrapper: "a Python extension's functions take tensors: f(x.numpy(), out.numpy())",
     OutputFileType.schedule: "schedules written as source are an autoscheduler's",
 }
 

@@ -11,14 +11,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from .. import driver
+from ..autodiff.pipelines import gradients_by_output, reversed_outputs
 from ..driver.file_types import EXTENSIONS, OutputFileType, extension
 from ..errors import CompileError, HalideError
-from ..ir.module import RuntimeLinkage
+from ..ir.module import ArgumentKind, RuntimeLinkage
+from ..ir.parameter import by_name
 from ..ir.target import Target
-from ..lang.module import compile_standalone_runtime
+from ..lang.module import compile_standalone_runtime, load_plugin
 from ..lang.pipeline import Pipeline
 from .context import GeneratorContext
 from .generator import Generator
@@ -28,7 +30,8 @@ _FLAGS = {"-g": "generator", "-f": "function", "-o": "folder", "-e": "emit", "-n
           "-v": "verbose", "-t": "timeout"}
 _DEFAULT_OUTPUTS = "c_header,static_library,registration"
 _SHORT = {"cpp": "c_source", "h": "c_header", "o": "object", "html": "stmt_html", "py.c": "python_extension"}
-_USAGE = f"""usage: [-g GENERATOR] [-f FUNCTION] [-o FOLDER] [-e KINDS] [-n FILE_BASE_NAME] [-r RUNTIME_NAME] [-v 0|1] [-t SECONDS]
+_REPLACED = {"auto_schedule": "autoscheduler=NAME", "machine_params": "autoscheduler.FIELD=VALUE"}
+_USAGE = f"""usage: [-g GENERATOR] [-f FUNCTION] [-o FOLDER] [-e KINDS] [-n FILE_BASE_NAME] [-r RUNTIME_NAME] [-d 0|1] [-p PLUGINS] [-v 0|1] [-t SECONDS]
        target=TARGET[,TARGET...] [GENERATOR_PARAM=VALUE ...]
  -g  the Generator's name
  -f  the C function's name (default: the Generator's)
@@ -36,6 +39,9 @@ _USAGE = f"""usage: [-g GENERATOR] [-f FUNCTION] [-o FOLDER] [-e KINDS] [-n FILE
  -e  comma-separated kinds of files: {', '.join(k.name for k in EXTENSIONS)} (default: {_DEFAULT_OUTPUTS})
  -n  the files' name without extension (default: the function's)
  -r  write the C runtime alone under this name
+ -d  1: write the pipeline's gradient instead: derivatives _grad_loss_for_OUT of a loss for the outputs are inputs behind the others, those for each
+     input buffer, _grad_loss_OUT_wrt_IN, are its outputs
+ -p  comma-separated autoschedulers to load
  -v  1: print the name of each file written
  -t  seconds after which to give up (default: 0, never)"""
 
@@ -64,6 +70,8 @@ def parse(words: Sequence[str]) -> Command:
     while rest:
         word = rest.pop(0)
         if word.startswith("-"):
+            if word == "-s":
+                raise CompileError(f"-s no longer sets the autoscheduler; say autoscheduler=NAME instead\n{_USAGE}")
             if word not in _FLAGS or not rest:
                 raise CompileError(f"{'Unknown flag' if word not in _FLAGS else 'No value after'} {word}\n{_USAGE}")
             setattr(command, _FLAGS[word], rest.pop(0))
@@ -71,6 +79,8 @@ def parse(words: Sequence[str]) -> Command:
         name, equals, value = word.partition("=")
         if not name or not equals or not value:
             raise CompileError(f"{word!r} is not NAME=VALUE\n{_USAGE}")
+        if name in _REPLACED:
+            raise CompileError(f"{name}={value} is no longer supported; say {_REPLACED[name]} instead\n{_USAGE}")
         if name == "target":
             command.target = value
         else:
@@ -114,9 +124,12 @@ def _write_pipeline(command: Command, targets: Sequence[Target], prefixes: dict[
     """Write the files of a Generator; it is made anew for each target."""
     def unit(name: str, target: Target) -> driver.aot.Unit:
         generator = create_generator(command.generator, GeneratorContext(target), command.params)
-        pipeline = _scheduled(generator)
+        pipeline, inputs, outputs = _gradient(generator) if command.gradient == "1" else (generator.build(), generator.input_parameters(), ())
+        _schedule(generator, pipeline)
         pipeline.prefixes = prefixes
-        return pipeline.unit("hl.main()", generator.input_parameters(), name, target)
+        made = pipeline.unit("hl.main()", inputs, name, target)
+        given = [a.shown for a in made.entries[0].public.args if a.kind is ArgumentKind.OutputBuffer]
+        return made.with_names(dict(zip(given, outputs)))
 
     name = command.function or command.generator
     if len(targets) > 1:
@@ -125,14 +138,23 @@ def _write_pipeline(command: Command, targets: Sequence[Target], prefixes: dict[
         driver.files.write(unit(name, targets[0]), files)
 
 
-def _scheduled(generator: Generator) -> Pipeline:
-    pipeline = generator.build()
+def _gradient(generator: Generator) -> tuple[Pipeline, list[Any], Sequence[str]]:
+    """The gradient of a Generator's pipeline, its inputs, and the names of its outputs."""
+    outputs, inputs = generator.build().outputs(), generator.input_parameters()
+    reverse = reversed_outputs(outputs)
+    made = gradients_by_output(reverse, by_name([p.param for p in inputs if p.param is not None]))
+    if not made:
+        raise CompileError(f"-d 1: Generator {generator.registered_name} has no input buffers to differentiate by")
+    return Pipeline(list(made.values())), [*inputs, *(image for r in reverse for image in r.adjoints)], list(made)
+
+
+def _schedule(generator: Generator, pipeline: Pipeline) -> None:
+    """By the autoscheduler that was asked for, if one was."""
     if generator.using_autoscheduler():
         apply = getattr(pipeline, "apply_autoscheduler", None)
         if apply is None:
             raise CompileError(f"autoscheduler={generator.autoscheduler().name}: there are no autoschedulers yet; schedule in generate()")
         apply(generator.target(), generator.autoscheduler())
-    return pipeline
 
 
 def run(command: Command) -> list[str]:
@@ -141,10 +163,8 @@ def run(command: Command) -> list[str]:
         raise CompileError(f"No generators have been registered and not compiling a standalone runtime\n{_USAGE}")
     if not command.generator and not command.runtime:
         raise CompileError("Either -g <name> or -r must be specified; available Generators are:" + "".join(f"\n    {n}" for n in GENERATORS))
-    if command.plugins:
-        raise CompileError(f"-p {command.plugins}: plugins are made for Halide's own library and cannot be loaded; leave -p out")
-    if command.gradient == "1":
-        raise CompileError("-d 1: a Generator is not turned into its gradient; call hl.propagate_adjoints in generate() and make the adjoints outputs")
+    for plugin in filter(None, command.plugins.split(",")):
+        load_plugin(plugin)
     if not command.folder:
         raise CompileError(f"-o must name the folder for the files\n{_USAGE}")
     if not command.target:

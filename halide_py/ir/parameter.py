@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .build import i32
+from .names import plain_names
 from .nodes import Expr, MemoryType
 from .types import Type
 
@@ -55,3 +57,8 @@ class Parameter:
     def __post_init__(self) -> None:
         if self.is_buffer and not self.dims:
             self.dims = [DimConstraint(stride=i32(1) if d == 0 else None) for d in range(self.dimensions)]
+
+
+def by_name(parameters: Sequence[Parameter]) -> dict[str, Parameter]:
+    """Parameters by the names that users know."""
+    return dict(zip(plain_names([p.name for p in parameters]), parameters))

@@ -1,6 +1,6 @@
 """Floor 5: what users write. Expr handles and their operators, Var, RDom, Func, Stage, Buffer, Param, reductions, boundary
 conditions, Pipeline. Everything here fills the plain data of `ir.function` and hands it to `driver`.
-What reasons about updates is loaded with the first one, as are extern stages.
+What reasons about updates is loaded with the first one, as are extern stages; what saves pipelines when one is saved.
 """
 
 from __future__ import annotations
@@ -14,5 +14,6 @@ if TYPE_CHECKING:
     from . import extern_stage as extern_stage
     from . import independence as independence
     from . import rfactor as rfactor
+    from . import saved as saved
 
-__getattr__ = deferred(__name__, {name: name for name in ("associativity", "extern_stage", "independence", "rfactor")})
+__getattr__ = deferred(__name__, {name: name for name in ("associativity", "extern_stage", "independence", "rfactor", "saved")})

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from .. import driver
+from .. import driver, lang
 from ..driver.file_types import OutputFileType, StmtOutputFormat, extension
 from ..driver.graph import Requirement
 from ..errors import CompileError
@@ -63,8 +64,8 @@ class CompileTo:
         args = lowered_arguments(given, functions, self.requirements)
         constants = [_constant(a) for a in args[len(given):]]
         name = fn_name or functions[0].name.partition("$")[0]
-        return driver.aot.lower_unit(functions, args[:len(given)], constants, name, target, self.requirements, linkage,
-                                     self.prefixes)
+        unit = driver.aot.lower_unit(functions, args[:len(given)], constants, name, target, self.requirements, linkage, self.prefixes)
+        return replace(unit, saved=lambda: lang.saved.saved(functions, self.requirements)[1])
 
     def compile_to(self, outputs: Mapping[OutputFileType, str], arguments: Sequence[Any], fn_name: str, target: Target = _UNDEFINED) -> None:
         """Write several kinds of files at once: `compile_to({OutputFileType.object: "f.o", OutputFileType.c_header: "f.h"}, [p], "f")`."""
@@ -73,7 +74,7 @@ class CompileTo:
     def compile_to_module(self, arguments: Sequence[Any], fn_name: str = "", target: Target = _UNDEFINED,
                           linkage: LinkageType = LinkageType.ExternalPlusMetadata) -> Module:
         """The pipeline as a Module, to be linked with others and written later. `linkage` says which entries of the function callers see."""
-        return Module.of(self.unit("compile_to_module", arguments, fn_name, target, LinkageType(linkage)))
+        return Module.of(replace(self.unit("compile_to_module", arguments, fn_name, target, LinkageType(linkage)), saved=None))
 
     def compile_to_c(self, filename: str, arguments: Sequence[Any] | None = None, fn_name: str = "", target: Target = _UNDEFINED) -> None:
         """Write the generated C, which compiles alone as C11 with GNU extensions and as C++; link it with the runtime."""

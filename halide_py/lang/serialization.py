@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..driver.files import write_file
-from ..driver.graph import parameters
 from ..errors import CompileError
 from ..ir import archive
-from ..ir.names import plain_names, unique_name
+from ..ir.names import unique_name
 from ..ir.parameter import Parameter as ParameterData
+from ..ir.parameter import by_name
 from ..ir.types import Type
 from ..lower.environment import environment
 from .argument import is_embedded
@@ -24,6 +24,7 @@ from .func import Func
 from .one_of import one_of
 from .parameter import Parameter
 from .pipeline import Pipeline
+from .saved import saved
 from .storage import dtype_of
 
 
@@ -37,16 +38,7 @@ def serialize_pipeline(pipeline: Pipeline, filename: str | os.PathLike[str] | No
         raise TypeError(f"serialize_pipeline() takes a Pipeline, not {pipeline!r}")
     if not pipeline.defined():
         raise CompileError("serialize_pipeline(): the Pipeline is undefined; it needs at least one Func")
-    inputs = parameters(pipeline.functions, pipeline.requirements)
-    images = [p for p in inputs if p.is_buffer and p.buffer is not None and not is_embedded(p)]
-    bound = [p.buffer for p in images]
-    for p in images:  # their data comes with each run
-        p.buffer = None
-    try:
-        data = archive.write([pipeline.functions, list(pipeline.requirements), inputs], _buffer_out)
-    finally:
-        for p, b in zip(images, bound):
-            p.buffer = b
+    inputs, data = saved(pipeline.functions, pipeline.requirements)
     external = {name: Parameter.of(p) for name, p in _named(inputs).items()}
     if filename is None:
         return (data, external) if get_params else data
@@ -81,8 +73,7 @@ def deserialize_parameters(data: bytes | str | os.PathLike[str] | None = None, *
 
 def _named(inputs: Sequence[ParameterData]) -> dict[str, ParameterData]:
     """What is not contained in the pipeline, by the names users know."""
-    external = [p for p in inputs if not is_embedded(p)]
-    return dict(zip(plain_names([p.name for p in external]), external))
+    return by_name([p for p in inputs if not is_embedded(p)])
 
 
 def _bytes(data: Any) -> bytes:
@@ -121,17 +112,6 @@ def _checked(given: Mapping[str, Parameter], saved: list[ParameterData]) -> dict
 
 def _described(p: ParameterData) -> str:
     return f"a buffer of {p.type} with {p.dimensions} dimensions" if p.is_buffer else f"a scalar of type {p.type}"
-
-
-def _buffer_out(x: Any) -> Any:
-    """A Buffer as JSON; its memory dense, dimensions in the order of its strides."""
-    if not isinstance(x, Buffer):
-        raise CompileError(f"A pipeline that contains a {type(x).__name__} cannot be saved")
-    array, t = x.array, x.type()
-    order = sorted(range(array.ndim), key=lambda d: abs(array.strides[d]), reverse=True)
-    dense = np.ascontiguousarray(array.transpose(order))
-    mins = [low for low, _, _ in x.storage.shape()]
-    return [x.storage.name, [int(t.code()), t.bits(), t.lanes()], mins, list(array.shape), order, base64.b64encode(dense.tobytes()).decode()]
 
 
 def _buffer_in(v: Any) -> Buffer:

@@ -171,7 +171,6 @@ def test_command_line_writes_what_it_is_asked(tmp_path: Path) -> None:
     (["-t", "soon"], "-t takes a number"), ([], "available Generators are:\n    scaled"), (["-g", "scaled", "target=host"], "-o must name"),
     (["-g", "scaled", "-o", "."], "target=... must be specified"), (["-g", "scaled", "-o", ".", "target=host", "-e", "o,exe"], "exe is not one of [assembly"),
     (["-g", "scaled", "-o", ".", "target=moon"], "'moon' is unknown"), (["-g", "other", "-o", ".", "target=host"], "Generator not found: other"),
-    (["-g", "scaled", "-o", ".", "target=host", "-p", "a.so"], "plugins are made for"), (["-g", "scaled", "-o", ".", "target=host", "-d", "1"], "propagate_adj"),
     (["-g", "scaled", "-o", ".", "target=x86-64-linux-sse41,x86-64-linux", "-e", "o", "source.type=int8", "source.dim=1", "output.type=int8"], "there are no object"),
     (["-g", "scaled", "-o", ".", "-f", "a/b", "target=host"], "plain file name"),
 ])
@@ -197,3 +196,40 @@ def test_runtime_prefixes_from_the_command_line(tmp_path: Path) -> None:
     for words, message in (("runtime_prefixes.exports=a", "runtime_prefixes.exports is none of"), ("runtime_prefixes.import=1a", "cannot begin a C identifier")):
         with pytest.raises(hl.CompileError, match=message):
             run(parse(f"-r runtime -o {tmp_path} target=host {words}".split()))
+
+
+@hl.generator(name="blended")
+class Blended:
+    a = hl.InputBuffer(F32, 2)
+    b = hl.InputBuffer(U8, 2)
+    k = hl.InputScalar(F32)
+    output = hl.OutputBuffer(F32, 2)
+
+    def generate(self) -> None:
+        self.output[x, y] = self.a[x, y] * self.a[x, y] * self.k + self.b[x, y]
+
+
+def test_gradients_from_the_command_line(tmp_path: Path) -> None:
+    run(parse(f"-g blended -f blended_grad -d 1 -o {tmp_path} -e c_header,python_extension,hlpipe,static_library target=host".split()))
+    names = ["a", "b", "k", "_grad_loss_for_output", "_grad_loss_output_wrt_a", "_dummy_grad_loss_output_wrt_b"]
+    extension = (tmp_path / "blended_grad.py.cpp").read_text()
+    assert ", ".join(f'(char *)"{name}"' for name in names) in extension
+    pipeline = hl.deserialize_pipeline(tmp_path / "blended_grad.hlpipe")
+    names_of = {p.name().partition("$")[0]: p for p in hl.deserialize_parameters(tmp_path / "blended_grad.hlpipe").values()}
+    assert set(names_of) == {"a", "k", "_grad_loss_for_output"} and len(pipeline.outputs()) == 2
+    a, loss = np.random.default_rng(1).random((3, 4), np.float32), np.random.default_rng(2).random((3, 4), np.float32)
+    call = pipeline.compile_to_callable(list(pipeline.infer_arguments()))
+    given = {"a": a, "k": 2.5, "_grad_loss_for_output": loss}
+    wrt_a, wrt_b = np.zeros((3, 4), np.float32), np.ones((3, 4), np.float32)
+    call(*(given[i.name.partition("$")[0]] for i in pipeline.infer_arguments()), wrt_a, wrt_b)
+    np.testing.assert_allclose(wrt_a, 2 * a * 2.5 * loss, rtol=1e-6)
+    assert not wrt_b.any()
+    plain = f"-g blended -o {tmp_path} -e hlpipe target=host"
+    run(parse(plain.split()))
+    assert hl.deserialize_pipeline(tmp_path / "blended.hlpipe").outputs()[0].name().startswith("output")
+    for words, message in (("-s Adams2019", "-s no longer sets"), ("auto_schedule=true", "say autoscheduler=NAME"), ("machine_params=1", "autoscheduler.FIELD=VALUE"),
+                           ("-p libmine.so", "made for Halide's own library"), ("-e cpp_stub", "stubs are for Generators in C"), ("-d 2", "-d must be 0 or 1")):
+        with pytest.raises(hl.CompileError, match=message):
+            run(parse([*plain.split(), *words.split()]))
+    with pytest.raises(hl.CompileError, match="module m is lowered"):
+        pipeline.compile_to_module(pipeline.infer_arguments(), "m").compile({hl.OutputFileType.hlpipe: str(tmp_path / "m.hlpipe")})
