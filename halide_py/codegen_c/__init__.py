@@ -12,5 +12,6 @@ from ..deferred import deferred
 if TYPE_CHECKING:
     from .machine import Machine as Machine
     from .module import generate as generate
+    from .module import text_of as text_of
 
-__getattr__ = deferred(__name__, {"machine": "Machine", "module": "generate"})
+__getattr__ = deferred(__name__, {"machine": "Machine", "module": "generate text_of"})

@@ -2,7 +2,8 @@
 
 Before: `parallel (y, 0, h) { out[y * s + x] = ... }` inside f. After: `static int task_y(void *uc, int y, uint8_t *closure)`, which gives what it
 finds in the closure (a struct) to `task_y_body`, and in f such a struct and a call of `halide_do_par_for`, whose failure f returns.
-Pointers are restrict parameters because compilers believe `restrict` of parameters only: without it, no load is moved out of a loop that stores.
+These functions may be compiled apart (`text.Task`). Pointers are restrict parameters because compilers believe `restrict` of parameters only:
+without it, no load is moved out of a loop that stores.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from ..ir.types import INT32, Type
 from .ctypes_of import c_identifier, memory_type, short_type, value_type
 from .emitter import Emitter, Pieces
 from .expressions import piece_sizes
+from .text import Task
 
 Body = Callable[[Emitter, n.Stmt], None]
+_WORTH_A_FILE = 1500  # characters
 
 
 class Captured(NamedTuple):
@@ -46,15 +49,16 @@ def fork(em: Emitter, s: n.Fork, body: Body) -> None:
 
 
 def _launch(em: Emitter, s: n.For, body: Body, run: Callable[[str, str], str]) -> None:
-    task = em.unit.fresh(f"task_{s.name}")
+    task, before = em.unit.fresh(f"task_{s.name}"), len(em.unit.functions)
     index = em.unit.fresh(s.name)
-    captured = _function(em, s.body, body, f"{task}_body", (s.name, index))
+    captured, signature, text = _function(em, s.body, body, f"{task}_body", (s.name, index))
+    em.unit.functions.append(f"static {signature} {text}")
     struct = f"struct {task}_closure"
     fields = [f"    {one.field};" for one in captured] or ["    char unused;"]
     members = "".join(f", c->{one.member}" for one in captured)
-    em.unit.functions.append("\n".join([f"{struct} {{", *fields, "};", "", f"static int {task}(void *uc, int {index}, uint8_t *closure) {{ /* parallel {s.name} */",
-                                        f"    const {struct} *const c = (const {struct} *)closure;", "    (void)c;",
-                                        f"    return {task}_body(uc, {index}{members});", "}", ""]))
+    _task(em, before, "\n".join([f"{struct} {{", *fields, "};", "", ""]), f"int {task}(void *uc, int {index}, uint8_t *closure)", "\n".join([
+        f"{{ /* parallel {s.name} */", f"    const {struct} *const c = (const {struct} *)closure;", "    (void)c;",
+        f"    return {task}_body(uc, {index}{members});", "}", ""]))
     closure = em.unit.fresh("captured")
     em.line(f"{struct} {closure} = {{{', '.join(one.value for one in captured) or '0'}}};")
     call = run(task, f"(uint8_t *)&{closure}")
@@ -69,9 +73,19 @@ def _launch(em: Emitter, s: n.For, body: Body, run: Callable[[str, str], str]) -
 
 def serial(em: Emitter, s: n.Stmt, body: Body) -> None:
     """Write a function of a statement, and its call."""
-    name = em.unit.fresh("loops")
-    captured = _function(em, s, body, name, None)
+    name, before = em.unit.fresh("loops"), len(em.unit.functions)
+    captured, signature, text = _function(em, s, body, name, None)
+    _task(em, before, "", signature, text)
     _call(em, f"{name}({', '.join([em.context, *(one.value for one in captured)])})", s)
+
+
+def _task(em: Emitter, before: int, struct: str, signature: str, body: str) -> None:
+    """Note a function; what was written since there were `before`, and is no task itself, is its own. Short ones stay where they are called."""
+    since = em.unit.functions[before:]
+    own = "".join(f"{text}\n" for text in since if isinstance(text, str))
+    task = Task(signature, body, own, struct)
+    alone: str | Task = task if struct or len(own) + len(body) > _WORTH_A_FILE else task.defined("static")
+    em.unit.functions[before:] = [*(text for text in since if isinstance(text, Task)), alone]
 
 
 def _call(em: Emitter, call: str, s: n.Stmt) -> None:
@@ -81,8 +95,8 @@ def _call(em: Emitter, call: str, s: n.Stmt) -> None:
     em.written(em.writes_of(s))
 
 
-def _function(em: Emitter, s: n.Stmt, body: Body, name: str, index: tuple[str, str] | None) -> list[Captured]:
-    """Write the function `name` of a statement; `index`: the IR name and C name of the loop variable it is a function of."""
+def _function(em: Emitter, s: n.Stmt, body: Body, name: str, index: tuple[str, str] | None) -> tuple[list[Captured], str, str]:
+    """What a function `name` of a statement captures, its signature and its body; `index`: the IR name and C name of the loop variable it is of."""
     inner = Emitter(em.unit, em.uses, "uc")
     inner.outlined, inner.profile, inner.shared = True, em.profile, em.shared
     inner.arguments, inner.writes, inner.expansions, inner.aliases = em.arguments, em.writes, em.expansions, dict(em.aliases)
@@ -95,9 +109,8 @@ def _function(em: Emitter, s: n.Stmt, body: Body, name: str, index: tuple[str, s
         em.profile.mark(inner, em.profile.current)
     body(inner, s)
     parameters = ["void *uc", *([f"int {index[1]}"] if index else []), *(one.parameter for one in captured)]
-    em.unit.functions.append("\n".join([f"static int {name}({', '.join(parameters)}) {{", "    (void)uc;",
-                                        *inner.prologue(), *inner.lines, "    return 0;", "}", ""]))
-    return captured
+    text = "\n".join(["{", "    (void)uc;", *inner.prologue(), *inner.lines, "    return 0;", "}", ""])
+    return captured, f"int {name}({', '.join(parameters)})", text
 
 
 def _scalars_and_vectors(em: Emitter, inner: Emitter, s: n.Stmt, captured: list[Captured]) -> None:

@@ -15,6 +15,7 @@ from .emitter import Emitter, count_uses
 from .machine import SOURCE_OF, Machine
 from .prelude import helpers
 from .profiling import Profile
+from .text import Text
 from .unit import Unit
 
 HANDLER_MODULES = (calls, casts, expressions, memory, reductions)  # imported for the forms they register
@@ -149,7 +150,7 @@ def _unbound_pointers(em: Emitter, f: LoweredFunction) -> None:
         em.names[name], em.pointers[name] = local, t
 
 
-def generate(module: LoweredModule, machine: Machine, needs: Sequence[str] = (), only_entry: str = "") -> str:
+def text_of(module: LoweredModule, machine: Machine, needs: Sequence[str] = (), only_entry: str = "") -> Text:
     """The C text of a module, valid GNU C11 and C++; compile with -fwrapv. It includes `hl_runtime.h`, `hl_vector.h` and, for math, `hl_math.h`.
 
     Each function gives `int NAME(args...)` (buffers as `struct halide_buffer_t *`, scalars by value) and `int NAME_argv(void **args)`, which
@@ -166,5 +167,11 @@ def generate(module: LoweredModule, machine: Machine, needs: Sequence[str] = (),
     externs = list(dict.fromkeys(_extern_text(row) for row in unit.externs.values()))
     math = ['#include "hl_math.h"', *unit.math] if unit.math else []
     parts = [_STRICT if unit.strict else "", _HEAD, *externs, unit.vector_types(), "\n".join(math), helpers(unit.helpers),
-             "\n".join(unit.vector_helpers.values()), *unit.functions, *entries]
-    return "\n".join(p.rstrip("\n") + "\n" for p in parts if p)
+             "\n".join(unit.vector_helpers.values())]
+    apart = not any(row.source for row in unit.externs.values()) and not any(f.profiled for f in module.functions)
+    return Text("\n".join(p.rstrip("\n") + "\n" for p in parts if p), tuple(unit.functions), "\n".join(entries), apart)
+
+
+def generate(module: LoweredModule, machine: Machine, needs: Sequence[str] = ()) -> str:
+    """The C text of a module as one file; see `text_of`."""
+    return text_of(module, machine, needs).whole()

@@ -71,8 +71,13 @@ def _loads(s: n.Stmt) -> Iterator[n.Load]:
 
 
 def _block(em: Emitter, s: n.Block) -> None:
+    several = em.outlined and not em.loops and sum(isinstance(one, n.For) for one in s.stmts) > 1
     i = 0
     while i < len(s.stmts):
+        if several and _may_be_apart(em, s.stmts[i]):
+            closures.serial(em, s.stmts[i], body)
+            i += 1
+            continue
         group = memory.interleaved(s.stmts[i:i + memory.MAX_STRIDE])
         if group:
             memory.store_interleaved(em, s.stmts[i:i + group])  # type: ignore[arg-type]
@@ -80,6 +85,11 @@ def _block(em: Emitter, s: n.Block) -> None:
         else:
             stmt(em, s.stmts[i])
             i += 1
+
+
+def _may_be_apart(em: Emitter, s: n.Stmt) -> bool:
+    """Whether a loop may be a function of its own: not with arrays that should live in registers."""
+    return isinstance(s, n.For) and _stores(s) and not any(access.name in em.arrays for access in nodes_of(s, (n.Load, n.Store)))
 
 
 def _let(em: Emitter, s: n.LetStmt) -> None:
@@ -176,6 +186,7 @@ def _allocate(em: Emitter, s: n.Allocate) -> None:
     on_stack = s.memory in (n.MemoryType.Stack, n.MemoryType.Register)
     if count is not None and (on_stack or (s.memory is n.MemoryType.Auto and count * t.bytes() <= STACK_LIMIT)):
         em.line(f"{memory_type(t)} {name}[{max(count + s.padding, 1)}] __attribute__((aligned(64))); /* {comment(s.name)} */")
+        em.arrays.add(s.name)
     else:
         _heap(em, s, name)
     em.bound(s.name)
@@ -212,7 +223,10 @@ def _if(em: Emitter, s: n.IfThenElse) -> None:
     em.close("}" if s.else_case is None else "} else {")
     if s.else_case is not None:
         em.reopen()
-        body(em, s.else_case)
+        if em.loops and isinstance(s.else_case, n.For) and _may_be_apart(em, s.else_case):
+            closures.serial(em, s.else_case, body)  # at a boundary: the steady state comes first, see lower/partition_loops.py
+        else:
+            body(em, s.else_case)
         em.close()
 
 

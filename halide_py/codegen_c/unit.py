@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ..ir.intrinsics import ExternFunction
 from .ctypes_of import c_identifier
 from .machine import Machine
+from .text import Task
 
 _ELEMENT = {"i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t", "u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t",
             "f32": "float", "f64": "double", "c8": "char", "q64": "long long"}
@@ -24,7 +25,7 @@ class Unit:
     vector_helpers: dict[str, str] = field(default_factory=dict)
     math: dict[str, None] = field(default_factory=dict)
     externs: dict[str, ExternFunction] = field(default_factory=dict)
-    functions: list[str] = field(default_factory=list)
+    functions: list[str | Task] = field(default_factory=list)
     strict: bool = False
     names: dict[str, int] = field(default_factory=dict)
     numbers: itertools.count[int] = field(default_factory=itertools.count)

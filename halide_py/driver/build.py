@@ -8,7 +8,7 @@ import re
 import tempfile
 from collections.abc import Sequence
 
-from ..codegen_c import generate
+from ..codegen_c import text_of
 from ..codegen_c.ctypes_of import TAKEN
 from ..errors import CompileError, InternalError
 from ..ir import nodes as n
@@ -90,13 +90,13 @@ def build(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: st
     """Lower, compile and load a pipeline, and remember it under `key`, its fingerprint. Raises CompileError for what cannot be compiled."""
     with tempfile.TemporaryDirectory(prefix="halide_py-") as folder, Compilation(tools, folder) as compilation:
         module = lower_to_module(outputs, args, name, target, requirements, times.observe)
-        text = generate(module, tools.machine(target), only_entry=ENTRY)
+        texts = text_of(module, tools.machine(target), only_entry=ENTRY).parts(compilation.ways)
         times.mark("C text")
-        content, all_args = cache.digest(text, tools.identity(), *link_inputs(module)), with_outputs(outputs, args)
+        content, all_args = cache.digest(*texts, tools.identity(), *link_inputs(module)), with_outputs(outputs, args)
         compiled = _from_same_text(content, name, all_args)
         if compiled is None:
             built = os.path.join(folder, f"pipeline{next(_numbers)}.so")
-            compilation.finish(text, built, link_inputs(module))
+            compilation.finish(texts, built, link_inputs(module))
             times.mark("C compile")
             compiled = _loaded(cache.store(content, built) or built, name, all_args)
     cache.remember_pipeline(key, content)

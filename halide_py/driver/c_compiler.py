@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import subprocess
@@ -15,7 +16,12 @@ from .abi import INCLUDE_DIR
 from .cache import write_atomically
 from .toolchain import FLAGS, Toolchain
 
+_MOST_WAYS = 4
 _UNDEFINED_ALLOWED = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ()
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run(command: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:
@@ -23,61 +29,90 @@ def run(command: Sequence[str], text: str = "") -> subprocess.CompletedProcess[s
     return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
 
 
+class _Part:
+    """A compiler that reads headers, then text from standard input, and an assembler that reads what it writes; both run already."""
+
+    def __init__(self, t: Toolchain, compiled: str) -> None:
+        self.compiled = compiled
+        ahead = [word for name in (*HEADERS, "/dev/stdin") for word in ("-include", name)]
+        command = [*t.compiler, "-I", INCLUDE_DIR, *ahead, os.devnull, "-o", "-"]
+        self._compiler = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self._assembler = subprocess.Popen([*t.assembler, "-o", compiled], stdin=self._compiler.stdout, stderr=subprocess.PIPE)
+        self._names = t.compiler[0], t.assembler[0]
+        assert self._compiler.stdout is not None
+        self._compiler.stdout.close()
+        self._data = b""
+
+    def give(self, text: str) -> None:
+        """Send the text."""
+        self._data = text.encode()
+        assert self._compiler.stdin is not None
+        with contextlib.suppress(BrokenPipeError), self._compiler.stdin as pipe:  # one that has failed says why below
+            pipe.write(self._data)
+        self._compiler.stdin = None
+
+    def wait(self) -> None:
+        """Until the object file is there."""
+        reports = self._compiler.communicate()[1], self._assembler.communicate()[1]
+        for name, process, report in zip(self._names, (self._compiler, self._assembler), reports):
+            _judge(name, process.returncode, report.decode(errors="replace"), self._data)
+
+    def end(self) -> None:
+        """Nobody wants what is made."""
+        for process in (self._compiler, self._assembler):
+            with process:  # closes the pipes and waits
+                process.kill()
+
+
 class Compilation:
     """Makes one shared object of C text in `folder`. Where gcc's inner programs are known they start now, and get ready while there is no text yet.
 
         with Compilation(tools, folder) as compilation:
             ...
-            compilation.finish(text, "pipeline.so")
+            compilation.finish(texts, "pipeline.so")
 
+    `ways` is how many texts are welcome: they are compiled at the same time, on as many of the processors as are worth it.
     `HL_SANITIZE=undefined` (or address, ...) builds with checks that end the process at the first violation: for testing generated code.
     """
 
     def __init__(self, t: Toolchain, folder: str) -> None:
         self._tools, self._folder = t, folder
         self._sanitizers = os.environ.get("HL_SANITIZE", "")
-        self._object = os.path.join(folder, "pipeline.o")
-        self._running: list[subprocess.Popen[bytes]] = []
-        if t.compiler and not self._sanitizers:
-            self._start()
+        direct = bool(t.compiler) and not self._sanitizers
+        self.ways = min(_MOST_WAYS, _processors()) if direct else 1
+        self._parts = [self._part(k) for k in range(min(self.ways, 2) if direct else 0)]
 
-    def _start(self) -> None:
-        """Read the headers, then text from standard input; the assembler reads what the compiler writes."""
-        ahead = [word for name in (*HEADERS, "/dev/stdin") for word in ("-include", name)]
-        command = [*self._tools.compiler, "-I", INCLUDE_DIR, *ahead, os.devnull, "-o", "-"]
-        compiler = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self._running.append(compiler)
-        self._running.append(subprocess.Popen([*self._tools.assembler, "-o", self._object], stdin=compiler.stdout, stderr=subprocess.PIPE))
-        assert compiler.stdout is not None
-        compiler.stdout.close()
+    def _part(self, k: int) -> _Part:
+        return _Part(self._tools, os.path.join(self._folder, f"pipeline{k}.o"))
 
     def __enter__(self) -> Compilation:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for process in self._running:  # nobody wants what they make
-            process.kill()
-            process.communicate()
+        for part in self._parts:
+            part.end()
 
-    def finish(self, text: str, output: str, extra: Sequence[str] = ()) -> None:
+    def finish(self, texts: Sequence[str], output: str, extra: Sequence[str] = ()) -> None:
         """Build the shared object `output`. `extra`: libraries, objects and flags to link.
 
         Raises InternalError with the compiler's first diagnostic; the C text is kept in a file. CompileError if the fault is in a user's C text.
         """
-        t, data = self._tools, text.encode()
-        if self._running:
-            compiler, assembler = self._running
-            reports = compiler.communicate(data)[1], assembler.communicate()[1]
-            self._running = []
-            for program, process, report in zip((t.compiler[0], t.assembler[0]), (compiler, assembler), reports):
-                _judge(program, process.returncode, report.decode(errors="replace"), data)
+        t = self._tools
+        if self._parts:
+            self._parts += [self._part(k) for k in range(len(self._parts), len(texts))]
+            used = self._parts[:len(texts)]
+            for part, text in zip(used, texts):
+                part.give(text)
+            for part in used:
+                part.wait()
             linker = [*t.command, "-shared", *_UNDEFINED_ALLOWED] if extra else t.linker
-            _step([*linker, "-o", output, self._object, *extra], data)
+            _step([*linker, "-o", output, *(part.compiled for part in used), *extra], b"")
             return
         checks = [f"-fsanitize={self._sanitizers}", "-fno-sanitize-recover=all", "-g"] if self._sanitizers else []
         if checks and t.kind != "gcc":  # its runtime library is not for shared objects
             raise CompileError(f"HL_SANITIZE={self._sanitizers} needs gcc, but the C compiler is {t.kind}; set HL_CC=gcc, or unset HL_SANITIZE")
         alone = [] if extra or checks else ["-nostdlib"]  # the process has what is missing
+        data = texts[0].encode()
         source = _written(data, self._folder)
         _step([*t.command, *FLAGS, *t.arch, *checks, "-I", INCLUDE_DIR, "-shared", *_UNDEFINED_ALLOWED, "-o", output, "-x", "c++", source, "-x", "none",
                *alone, *extra], data)

@@ -113,12 +113,15 @@ class Times:
 
 
 def compile_pipeline(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: str, target: Target,
-                     requirements: Sequence[Requirement] = ()) -> CompiledPipeline:
-    """A callable for a pipeline whose inputs are `args`, from the caches where they have it. Raises CompileError for what cannot be compiled."""
+                     requirements: Sequence[Requirement] = (), described: str = "") -> CompiledPipeline:
+    """A callable for a pipeline whose inputs are `args`, from the caches where they have it. `described` is its fingerprint, if that is known.
+
+    Raises CompileError for what cannot be compiled.
+    """
     times = Times()
     tools = toolchain(target)
     all_args = with_outputs(outputs, args)
-    key = fingerprint(outputs, args, name, target, requirements, tools.identity())
+    key = cache.digest(described or fingerprint(outputs, args, name, target, requirements), tools.identity())
     times.mark("fingerprint")
     compiled = _from_cache(key, name, all_args)
     if compiled is None:

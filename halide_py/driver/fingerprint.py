@@ -97,12 +97,11 @@ class _Digest:
         return self.join(p.name, p.type, p.is_buffer, p.dimensions, p.minimum, p.maximum, p.host_alignment, p.dims, p.trace_loads)
 
 
-def fingerprint(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: str, target: Target, requirements: Sequence[Requirement],
-                compiler: str) -> str:
-    """The key of a pipeline in the cache. `compiler`: what the C compiler is."""
+def fingerprint(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: str, target: Target, requirements: Sequence[Requirement]) -> str:
+    """A digest of all that a pipeline's C text depends on."""
     with deep_recursion():
         d = _Digest()
-        whole = d.join(own_version(), compiler, name, target.to_string(), [d.function(f) for f in environment(outputs).values()],
+        whole = d.join(own_version(), name, target.to_string(), [d.function(f) for f in environment(outputs).values()],
                        [f.name for f in outputs], [(a.name, a.kind, a.type, a.dimensions, a.param) for a in args], list(requirements))
         done: set[str] = set()
         while d.parameters.keys() - done:  # constraints may mention more parameters

@@ -58,7 +58,7 @@ def _with_inner_programs(t: Toolchain) -> Toolchain:
                        (str(paths[2]), *emulation, "-shared", "--hash-style=gnu"))
     try:
         with tempfile.TemporaryDirectory(prefix="halide_py-") as folder, Compilation(direct, folder) as compilation:
-            compilation.finish('extern "C" int hl_probe(void **a) { return a ? 1 : 0; }\n', os.path.join(folder, "probe.so"))
+            compilation.finish(['extern "C" int hl_probe(void **a) { return a ? 1 : 0; }\n'], os.path.join(folder, "probe.so"))
     except InternalError:
         return t
     return direct

@@ -28,9 +28,9 @@ from ..ir.target_words import TargetArch, TargetFeature
 from .cache import cache_dir, write_atomically
 
 FLAGS = ("-O2", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-w", "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables")
-# Passes of gcc that cost a twentieth of its time and change nothing measurable in our code (blur to matmul, scalar loops, tables); others that
-# look as useless are not: without -fthread-jumps, -ftree-pre or the vectorizer some loops take 1.1 to 2 times as long.
-GCC_LEAVES_OUT = ("-fno-tree-vrp", "-fno-tree-tail-merge", "-fno-code-hoisting")
+# Passes of gcc that cost a tenth of its time and change nothing measurable in our code (blur to matmul, scalar loops, tables); others that
+# look as useless are not: without -fthread-jumps, -ftree-pre, -ftree-pta, -fivopts or the vectorizers some loops take 1.1 to 2 times as long.
+GCC_LEAVES_OUT = ("-fno-tree-vrp", "-fno-tree-tail-merge", "-fno-code-hoisting", "-fno-schedule-insns2", "-fno-gcse")
 _PROBE_VERSION = 5
 _F = TargetFeature
 _SKYLAKE = ("avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl")

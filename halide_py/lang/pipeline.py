@@ -135,11 +135,11 @@ class Pipeline(CompileTo):
     def _compiled(self, target: Target, call: str) -> Program:
         functions, key, edits = self._outputs(call), target.to_string(), Edits.number
         args = self._arguments()
-        now = driver.fingerprint.fingerprint(functions, args, self.name, target, self.requirements, "")
+        now = driver.fingerprint.fingerprint(functions, args, self.name, target, self.requirements)
         program = self._programs.get(key)
         if program is None or self._fingerprints[key] != now:
             self._prepare(functions)
-            program = Program(functions, args, self.name, target, self.requirements)
+            program = Program(functions, args, self.name, target, self.requirements, now)
             self._programs[key], self._fingerprints[key] = program, now
         program.edits = edits
         return program

@@ -25,8 +25,8 @@ class Program:
     """A compiled pipeline whose scalar inputs are the values of Params and whose input buffers are bound to ImageParams or embedded."""
 
     def __init__(self, outputs: Sequence[Function], args: Sequence[LoweredArgument], name: str, target: Target,
-                 requirements: Sequence[Requirement]) -> None:
-        self.compiled: driver.compile.CompiledPipeline = driver.compile.compile_pipeline(outputs, args, name, target, requirements)
+                 requirements: Sequence[Requirement], described: str = "") -> None:
+        self.compiled: driver.compile.CompiledPipeline = driver.compile.compile_pipeline(outputs, args, name, target, requirements, described)
         self.edits = -1  # number of edits when this was last known to be up to date
         inputs: list[tuple[int, Parameter]] = [(i, a.param) for i, a in enumerate(args) if a.param is not None]
         self.buffers = [(i, p) for i, p in inputs if p.is_buffer]

@@ -39,13 +39,12 @@ class _Elimination:
         self.point = interval.min if interval.min is interval.max else None
 
     def end(self, e: n.Expr | None, upper: bool) -> n.Expr | None:
-        """The lower or upper end."""
-        if e is None:
-            return None
+        """The lower or upper end. What a let stands for is put in as it is: there are many lets between two loops, and loops simplify."""
+        if e is None or not mentions(e, self.name):
+            return e
         if self.point is not None:
-            e = substitute({self.name: self.point}, e)
-        elif mentions(e, self.name):
-            e = self.bounds.of(e)[upper]
+            return substitute({self.name: self.point}, e)
+        e = self.bounds.of(simplify(e))[upper]
         return e and simplify(e)
 
 
@@ -137,8 +136,8 @@ class AllocationBounds:
                 raise CompileError(f"Func {f.name} is accessed without a bound in dimension {d} ({v}), so it cannot be allocated; "
                                    f"limit the index with clamp(), or bound({v}, ...) ({f.where})")
             p = f"{s.name}.{v}"
-            extent = simplify(b.add(b.sub(interval.max, interval.min), b.i32(1)))
-            lets += [(p + ".min_realized", interval.min), (p + ".extent_realized", extent)]
+            low, extent = simplify(interval.min), simplify(b.add(b.sub(interval.max, interval.min), b.i32(1)))
+            lets += [(p + ".min_realized", low), (p + ".extent_realized", extent)]
         return b.let_stmts(lets, n.Realize(s.name, s.types, s.memory, s.mins, s.extents, s.condition, body)), boxes
 
 

@@ -160,7 +160,7 @@ def test_concurrent_writers(folder: Path) -> None:
 
 
 def key_of(f: Function, target: str = "x86-64-linux") -> str:
-    return fingerprint([f], [], "p", Target(target), [], "compiler")
+    return fingerprint([f], [], "p", Target(target), [])
 
 
 def test_fingerprint_sees_every_change() -> None:

@@ -84,13 +84,13 @@ def test_direct_programs_and_driver_give_working_code(tmp_path: Path) -> None:
     text = '#include "hl_runtime.h"\nextern "C" int hl_pipeline_entry(void **a) { return *(int32_t *)a[0] + 1; }\n'
     for extra in ((), ("-lm",)):
         with c_compiler.Compilation(t, str(tmp_path)) as compilation:
-            compilation.finish(text, str(tmp_path / "x.so"), extra)
+            compilation.finish([text], str(tmp_path / "x.so"), extra)
         assert (tmp_path / "x.so").read_bytes()[:4] == b"\x7fELF"
 
 
 def test_refused_code_is_our_bug_and_kept(tmp_path: Path) -> None:
     with pytest.raises(InternalError) as e, c_compiler.Compilation(tools.toolchain(HOST), str(tmp_path)) as compilation:
-        compilation.finish("int broken = nonsense;\n", str(tmp_path / "x.so"))
+        compilation.finish(["int broken = nonsense;\n"], str(tmp_path / "x.so"))
     message = str(e.value)
     assert "nonsense" in message and "please report" in message
     kept = Path(message.rsplit(" ", 1)[1])

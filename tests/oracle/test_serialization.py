@@ -20,7 +20,7 @@ x, y = hl.Var("x"), hl.Var("y")
 def identity(p: hl.Pipeline) -> str:
     """Equal for pipelines that compile to the same code."""
     args = lowered_arguments(infer_arguments(p.functions, p.requirements), p.functions, p.requirements)
-    return fingerprint(p.functions, args, p.name, hl.get_host_target(), p.requirements, "")
+    return fingerprint(p.functions, args, p.name, hl.get_host_target(), p.requirements)
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -1,0 +1,48 @@
+"""The C text of a module: one file, or several that are compiled at the same time and linked together."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+_LINKED = '__attribute__((visibility("hidden")))'  # known to the other files, to nobody else
+
+
+class Task(NamedTuple):
+    """A function that may be compiled apart from its caller, with the functions that only it calls."""
+
+    signature: str
+    body: str
+    own: str = ""
+    struct: str = ""  # of its closure
+
+    def defined(self, linkage: str) -> str:
+        """Everything but the struct."""
+        return f"{self.own}{linkage} {self.signature} {self.body}"
+
+
+class Text(NamedTuple):
+    """What a module's C text is put together from."""
+
+    head: str
+    functions: tuple[str | Task, ...]
+    entries: str
+    apart: bool  # whether its tasks may be compiled apart: not with variables of the file, or a user's C text
+
+    def whole(self) -> str:
+        """One file."""
+        return _joined(self.head, *(f"{one.struct}{one.defined('static')}" if isinstance(one, Task) else one for one in self.functions), self.entries)
+
+    def parts(self, most: int) -> list[str]:
+        """At most so many files, of lengths as equal as tasks allow."""
+        tasks = sorted((one for one in self.functions if isinstance(one, Task)), key=lambda one: -len(one.body) - len(one.own)) if self.apart else []
+        if not tasks or most < 2:
+            return [self.whole()]
+        files: list[list[str]] = [[self.entries], *([] for _ in range(most - 1))]
+        for one in tasks:
+            min(files, key=lambda file: sum(map(len, file))).append(one.defined(_LINKED))
+        shared = _joined(self.head, *(f"{one.struct}{_LINKED} {one.signature};" for one in tasks), *(one for one in self.functions if isinstance(one, str)))
+        return [_joined(shared, *file) for file in files if file]
+
+
+def _joined(*parts: str) -> str:
+    return "\n".join(p.rstrip("\n") + "\n" for p in parts if p)
