@@ -207,6 +207,15 @@ HL_OVERRIDABLE int halide_error_buffers_overlap(void *user_context, const char *
     return halide_error_code_buffers_overlap;
 }
 
+HL_OVERRIDABLE int halide_error_region_too_large(void *user_context, const char *func_name, const char *var_name,
+                                                 int64_t min_required, int64_t max_required) {
+    hl_error_format(user_context,
+                    "Func %s is required from %" PRId64 " to %" PRId64 " in dimension %s; this, its extent or a value it is computed from is beyond "
+                    "int32. Limit the index with clamp(), or make the output smaller.",
+                    func_name, min_required, max_required, var_name);
+    return halide_error_code_region_too_large;
+}
+
 HL_OVERRIDABLE int hl_error_wrong_cpu(void *user_context, const char *func_name, const char *needs) {
     hl_error_format(user_context, "%s was compiled for processors with %s, and this one lacks some of them; compile it for an older target", func_name, needs);
     return hl_error_code_wrong_cpu;

@@ -173,7 +173,8 @@ enum halide_error_code_t {
     halide_error_code_device_dirty_with_no_device_support = -44,
     halide_error_code_storage_bound_too_small = -45,
     halide_error_code_split_factor_not_positive = -46,
-    halide_error_code_buffers_overlap = -47
+    halide_error_code_buffers_overlap = -47,
+    halide_error_code_region_too_large = -48
 };
 
 /* ---- Hooks: each setter gives the previous function; null restores the default. ---- */
@@ -351,6 +352,8 @@ int halide_error_storage_bound_too_small(void *user_context, const char *func_na
 int halide_error_split_factor_not_positive(void *user_context, const char *func_name, const char *orig, const char *outer,
                                            const char *inner, const char *factor_str, int factor);
 int halide_error_buffers_overlap(void *user_context, const char *first, const char *second, const char *reason);
+int halide_error_region_too_large(void *user_context, const char *func_name, const char *var_name, int64_t min_required,
+                                  int64_t max_required);
 
 #endif /* HALIDE_HALIDERUNTIME_H */
 

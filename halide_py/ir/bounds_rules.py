@@ -11,7 +11,7 @@ from .build import FALSE, TRUE, as_const, const, is_false, is_likely, is_true, s
 from .conditions import conjuncts, limit
 from .interval_type import Interval, type_interval
 from .simplify import linear
-from .simplify.ranges import FIXED_POINT, UNKNOWN, Range, fit
+from .simplify.ranges import FIXED_POINT, UNKNOWN, Range, fit, wraps
 from .simplify.ranges import add as add_ranges
 from .simplify.ranges import times as scale_range
 
@@ -61,6 +61,8 @@ def _arithmetic(b: Bounds, e: Any) -> Interval:
         # A condition on just this form says more than what it says of each variable.
         whole = bool(b.limits) and any(_multiple(form, terms) and len(form) == len(terms) for form, _, _ in b.limits)
         i = b.sum_of(e, terms, constant, whole)
+        if any(wraps(b.simplifier, x, c) for x, c in terms.items()):
+            return EVERYTHING
         return _limited(b, i, terms, constant) if b.limits else i
     x, y = b.bounds(e.a), b.bounds(e.b)
     kind = type(e)

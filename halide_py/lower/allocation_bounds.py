@@ -20,6 +20,7 @@ from .bounds_inference import FuncValues
 from .environment import Environment
 from .extern_stages import is_query_symbol
 from .loop_nest import StageNest
+from .region_overflow import check_box
 from .schedule_functions import Nests, head_productions
 
 Boxes = dict[str, Box]
@@ -130,6 +131,7 @@ class AllocationBounds:
             self.live, self.bits = live, bits
             box = boxes.pop(s.name, None)
         lets: list[tuple[str, n.Expr]] = []
+        checks: list[n.Stmt] = []
         for d, v in enumerate(f.args):
             interval = box.intervals[d] if box is not None else Interval(b.i32(0), b.i32(0))
             if interval.min is None or interval.max is None:
@@ -138,7 +140,16 @@ class AllocationBounds:
             p = f"{s.name}.{v}"
             low, extent = simplify(interval.min), simplify(b.add(b.sub(interval.max, interval.min), b.i32(1)))
             lets += [(p + ".min_realized", low), (p + ".extent_realized", extent)]
-        return b.let_stmts(lets, n.Realize(s.name, s.types, s.memory, s.mins, s.extents, s.condition, body)), boxes
+            if not _is_pointwise(self.nests.of(f), d):
+                checks += check_box(f.name, v, low, simplify(interval.max))
+        realized = n.Realize(s.name, s.types, s.memory, s.mins, s.extents, s.condition, body)
+        return b.block([*checks, b.let_stmts(lets, realized)]), boxes
+
+
+def _is_pointwise(stages: list[StageNest], d: int) -> bool:
+    """Whether every stage writes where its pure definition does in dimension `d`; what others write is in no region."""
+    v = stages[0].function.args[d]
+    return all(isinstance(a := nest.definition.args[d], n.Variable) and a.name == v and a.rdom is None for nest in stages)
 
 
 def _computed_box(s: n.Realize, stages: list[StageNest]) -> Box | None:
@@ -149,7 +160,7 @@ def _computed_box(s: n.Realize, stages: list[StageNest]) -> Box | None:
         return None
     intervals = []
     for d, v in enumerate(stages[0].function.args):
-        if not all(isinstance(a := nest.definition.args[d], n.Variable) and a.name == v and a.rdom is None for nest in stages):
+        if not _is_pointwise(stages, d):
             return None
         low, high = var(f"{stages[0].prefix}{v}.min"), var(f"{stages[0].prefix}{v}.max")
         for nest in stages[1:]:

@@ -1,7 +1,7 @@
 """Refuses definitions in which arithmetic on constants leaves its signed type: int32 and int64 overflow is undefined, nothing may rest on it.
 
-IR before and after: the definitions, which are only read. Limits: sums of constants and variables are not gathered. Source: Halide refuses it
-while it folds constants.
+IR before and after: the definitions, which are only read. The constants of a sum count together, `(x + 2147483647) + 1` is refused as well; those
+of products with variables do not, so that hashes may wrap. Source: Halide refuses it while it folds constants.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import CompileError
 from ..ir import nodes as n
-from ..ir.build import as_int
+from ..ir.build import as_int, i32
 from ..ir.function import Function
 from ..ir.printer import to_text
 from ..ir.traverse import nodes_of
@@ -25,21 +25,25 @@ def check_constants(env: Mapping[str, Function]) -> None:
     for f in env.values():
         for k, definition in enumerate(f.stages()):
             stage = f"update {k - 1} of Func {f.name}" if k else f"Func {f.name}"
-            known: dict[n.Expr, int | None] = {}
-            for e in nodes_of(definition_roots(definition), tuple(_KINDS)):
+            known: dict[n.Expr, tuple[int, bool]] = {}
+            last = [n.Add(v.min, n.Sub(v.extent, i32(1))) for v in definition.rdom.variables] if definition.rdom else []
+            for e in nodes_of((*definition_roots(definition), *last), tuple(_KINDS)):
                 if e.type.overflow_is_undefined():
                     _value(e, known, stage)
 
 
-def _value(e: Any, known: dict[n.Expr, int | None], stage: str) -> int | None:
-    """The exact value of an expression of constants, None for any other."""
+def _value(e: Any, known: dict[n.Expr, tuple[int, bool]], stage: str) -> tuple[int, bool]:
+    """The exact sum of the constants among the terms of an expression, and whether there is nothing else."""
     compute = _KINDS.get(type(e))
     if compute is None or not e.type.overflow_is_undefined():
-        return as_int(e)
+        value = as_int(e)
+        return (0, False) if value is None else (value, True)
     if e not in known:
-        x, y = _value(e.a, known, stage), _value(e.b, known, stage)
-        value = known[e] = None if x is None or y is None else compute(x, y)
-        if value is not None and not e.type.min_value() <= value <= e.type.max_value():
-            raise CompileError(f"In the definition of {stage}, {to_text(e)} is {value}, which {e.type} cannot hold: signed overflow is undefined; "
-                               "compute it in a wider type")
+        (x, x_only), (y, y_only) = _value(e.a, known, stage), _value(e.b, known, stage)
+        only = x_only and y_only
+        known[e] = (compute(x, y), only) if only or type(e) is not n.Mul and e.a is not e.b else (0, False)  # x + x is a product
+        value = known[e][0]
+        if not e.type.min_value() <= value <= e.type.max_value():
+            raise CompileError(f"In the definition of {stage}, {'' if only else 'the constant part of '}{to_text(e)} is {value}, which {e.type} cannot "
+                               "hold: signed overflow is undefined; compute it in a wider type")
     return known[e]

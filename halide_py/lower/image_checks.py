@@ -32,12 +32,13 @@ from ..ir.interval import Interval
 from ..ir.module import ArgumentKind, LoweredArgument
 from ..ir.printer import to_text
 from ..ir.traverse import substitute
-from ..ir.types import INT32, INT64, UInt
+from ..ir.types import INT32, UInt
 from .buffers import HANDLE, buffer_handle, checked, constraint, error, field, is_bounds_query, runtime_call
 from .environment import Environment
 from .extern_stages import forget_inner_answers, is_query_symbol
 from .in_place import overlap_checks
 from .uniquify import uniquify
+from .wide import widened
 
 _FIELDS = ("min", "extent", "stride")
 _U32 = UInt(32)
@@ -167,15 +168,6 @@ def _kind_check(buf: _Buffer) -> n.Stmt:
     return checked("kind", buffer_handle(buf.arg.name, buf.arg.param), b.string(buf.arg.name), buf.label, _packed_type(buf), b.i32(buf.arg.dimensions))
 
 
-def _wide(e: n.Expr) -> n.Expr:
-    """An int32 expression computed in 64 bits: a region that leaves int32 must not wrap around into the buffer."""
-    if isinstance(e, (n.Add, n.Sub, n.Mul, n.Div, n.Mod, n.Min, n.Max)):
-        return type(e)(_wide(e.a), _wide(e.b))
-    if isinstance(e, n.Select):
-        return n.Select(e.condition, _wide(e.true_value), _wide(e.false_value))
-    return b.cast(INT64, e)
-
-
 def _region_check(buf: _Buffer, known: Mapping[str, n.Expr]) -> n.Stmt:
     """No extent is negative; where the pipeline touches the buffer, the region touched is inside and there is data."""
     touched: n.Expr = b.FALSE
@@ -184,7 +176,7 @@ def _region_check(buf: _Buffer, known: Mapping[str, n.Expr]) -> n.Stmt:
         touched = buf.used()
         for interval in buf.box.intervals:
             assert interval.min is not None and interval.max is not None
-            ends += [_wide(substitute(known, interval.min)), _wide(substitute(known, interval.max))]
+            ends += [widened(substitute(known, interval.min)), widened(substitute(known, interval.max))]
     return checked("region", buffer_handle(buf.arg.name, buf.arg.param), buf.label, touched, b.i32(len(ends) // 2), *ends)
 
 

@@ -31,6 +31,7 @@ from . import (
     parameter_checks,
     partition_loops,
     prefetches,
+    region_overflow,
     ring_buffers,
     scatter_gather,
     sliding_window,
@@ -96,6 +97,8 @@ PASSES: tuple[Pass, ...] = (
     Pass("atomics", lambda s, c: atomics.inject_atomics(s, c.nests.stages)),
     # Region symbols must be defined before anything can ask how much of an image is touched.
     Pass("bounds_inference", lambda s, c: bounds_inference.bounds_inference(s, c.nests, c.output_names, c.values)),
+    # Where regions are symbols in terms of each other.
+    Pass("region_overflow", lambda s, c: region_overflow.check_regions(s, c.nests)),
     # Sees the regions before sliding shrinks them: what the whole pipeline reads does not depend on sliding.
     Pass("image_checks", lambda s, c: image_checks.add_image_checks(s, c.env, c.outputs, c.args, c.values)),
     # Needs regions as lets around each production.

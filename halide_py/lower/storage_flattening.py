@@ -20,7 +20,7 @@ from ..ir.function import Function
 from ..ir.module import LoweredArgument
 from ..ir.parameter import Parameter
 from ..ir.traverse import Handler, Rec, mentions, rewrite
-from ..ir.types import INT32
+from ..ir.types import INT32, INT64, UInt
 from .buffers import error, known_field
 from .extern_stages import BUFFER_MARKS, buffer_around, passed_buffer
 from .tuples import element_functions
@@ -72,10 +72,10 @@ class _Storage:
                 extent = _round_up(extent, b.max_(alignment, b.i32(1)))
             self.allocated.append(extent)
             self.strides[d] = stride
-            stride = b.mul(stride, extent)
-            if b.as_int(stride) is None:
-                following = len(self.allocated)
-                stride = stride if following == len(r.mins) else self._named(f"{r.name}.stride.{following}", stride)
+            following = len(self.allocated)
+            if following < len(r.mins):
+                self._check_stride(stride, extent, self._part(r, function, d))
+                stride = self._named(f"{r.name}.stride.{following}", b.mul(stride, extent))
 
     @staticmethod
     def _order(r: n.Realize, function: Function | None) -> list[tuple[int, n.Expr | None, n.Expr | None]]:
@@ -85,6 +85,18 @@ class _Storage:
         position = {name: d for d, name in enumerate(function.args)}
         own = [(position[s.var], s.alignment, s.bound) for s in function.schedule.storage_dims]
         return own + [(d, None, None) for d in range(len(own), len(r.mins))]  # the instances of a ring buffer
+
+    @staticmethod
+    def _part(r: n.Realize, function: Function | None, d: int) -> str:
+        return f"{r.name} up to dimension {d if function is None or d >= len(function.args) else function.args[d]}"
+
+    def _check_stride(self, stride: n.Expr, extent: n.Expr, what: str) -> None:
+        """Strides are int32: what is in front of a dimension has to be counted in it."""
+        if b.as_int(stride) == 1 or b.as_int(stride) == 0:
+            return
+        size = n.Mul(b.cast(INT64, stride), b.cast(INT64, extent))
+        message = error("buffer_allocation_too_large", b.string(what), b.cast(UInt(64), size), b.const(UInt(64), INT32.max_value()))
+        self.asserts.append(n.Assert(n.LE(size, b.const(INT64, INT32.max_value())), message))
 
     def _named(self, name: str, value: n.Expr) -> n.Expr:
         if b.as_int(value) is not None:

@@ -52,6 +52,9 @@ ERRORS: dict[str, tuple[str, int]] = {
         ("In schedule for func {0}, the factor used to split the variable {1} into {2} and {3} is {4}. This evaluated to {5}, "
         "which is not strictly positive. Consider using max({4}, 1) instead."), -46),
     "buffers_overlap": ("{0} and {1} share memory: {2}", -47),
+    "region_too_large": (
+        ("Func {0} is required from {2} to {3} in dimension {1}; this, its extent or a value it is computed from is beyond int32. "
+        "Limit the index with clamp(), or make the output smaller."), -48),
 }
 
 

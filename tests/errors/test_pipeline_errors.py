@@ -34,6 +34,19 @@ COMPILING = {
     "unrolling of no constant extent": ("f[x, y] = x; f.unroll(y); f.compile_jit()", "f.s0.y", "unrolled", "constant"),
     "partition without effect": ("f[x] = x; f.always_partition(x); f.compile_jit()", "f.s0.x", "partition(Always)"),
     "overflow of constants": ("f[x] = x; f[x] += hl.i32(2**30) * 2; f.compile_jit()", "update 0 of Func f", "1073741824*2", "2147483648", "int32", "wider type"),
+    "overflow of the constants of a sum": ("f[x] = x + 2147483647 + 1; f.compile_jit()", "Func f", "constant part", "2147483648", "int32"),
+    "overflow of constants in a wide sum": ("f[x] = hl.i64(x) + (2**63 - 1) + 1; f.compile_jit()", "Func f", "9223372036854775808", "int64"),
+    "overflow of constants below": ("f[x] = -x - 2147483647 - 2; f.compile_jit()", "Func f", "-2147483649"),
+    "overflow of constant RDom": ("f[x] = x; f[x] += hl.RDom([(2147483640, 100)]).x; f.compile_jit()", "update 0 of Func f", "2147483739"),
+    "overflow of constants in a region": (
+        "g[x] = hl.u8(x); h[x] = g[x + 2147483647]; f[x] = h[x + 9]; g.compute_root(); h.compute_root(); f.compile_jit()",
+        "Dimension x of Func g", "f.min.0 + f.extent.0 + 2147483655", "int32"),
+    "overflow of constants in an inner region": (
+        "g[x] = hl.u8(x); h[x] = g[x - 2147483647]; f[x] = h[x - 9]; g.compute_at(f, x); h.compute_at(f, x); f.compile_jit()",
+        "Dimension x of Func g", "f.min.0 + -2147483656", "int32"),
+    "index that leaves int32": (
+        "g[x] = hl.u8(x); f[x] = g[x] + g[x + hl.i32(hl.u8(x)) * 10000000]; g.compute_root(); f.compile_jit()",
+        "dimension 0 (x) of Func g", "no bound", "clamp()"),
     "undefined Func": ("f.realize([4])", "f", "undefined"),
     "undefined Pipeline": ("hl.Pipeline().compile_jit()", "Pipeline", "undefined"),
     "update after realize": ("f[x] = x; f.realize([4]); f[x] += 1", "f", "already been realized or used"),
@@ -50,6 +63,25 @@ RUNNING = {
     "read beyond int32": (
         "im.set(small); f[x, y] = im[x * 4, y]; out = hl.Buffer(hl.UInt(8), [4, 4]); out.set_min([2**30, 0]); f.realize(out)",
         "Input buffer im", "at 2147483647", "max (3)", "dimension 0"),
+    "region beyond int32": ("g[x] = hl.u8(x); f[x] = g[x * 10000000]; g.compute_root(); f.realize([300])", "Func g", "dimension x", "0 to 2990000000"),
+    "inner region beyond int32": ("g[x] = hl.u8(x); f[x] = g[x] + g[x * 10000000]; g.compute_at(f, x); f.realize([300])", "Func g", "dimension x", "2990000000"),
+    "region beyond int32 by a Param": ("p.set(2**30); g[x] = hl.u8(x); f[x] = g[x * p]; g.compute_root(); f.realize([300])", "Func g", "321048805376"),
+    "region below int32": (
+        "g[x] = hl.u8(x); f[x] = g[x - 1]; g.compute_root(); out = hl.Buffer(hl.UInt(8), [4]); out.set_min([-2**31]); f.realize(out)",
+        "Func g", "-2147483649 to"),
+    "region beyond int32 at the end of a chain": (
+        "g[x] = hl.u8(x); h[x] = g[x + 1]; f[x] = h[x + 1]; g.compute_root(); h.compute_root(); out = hl.Buffer(hl.UInt(8), [4]); "
+        "out.set_min([2**31 - 5]); f.realize(out)", "Func g", "2147483648"),
+    "index beyond int32 before a division": (
+        "g[x] = hl.u8(x); f[x] = g[(x * 10000000) // 3000001]; g.compute_root(); f.realize([300])", "Func g", "0 to 996", "computed from"),
+    "extent beyond int32": ("p.set(2**30); g[x] = hl.u8(x); f[x] = g[x - p] + g[x + p]; g.compute_root(); f.realize([4])", "Func g", "-1073741824 to 1073741827"),
+    "scatter beyond int32": (
+        "p.set(2**30); r = hl.RDom([(0, 9)]); g[x] = hl.u8(x); g[r * p] = hl.u8(1); f[x] = g[x]; g.compute_root(); f.realize([4])",
+        "Func g", "dimension x", "0 to 8589934592"),
+    "RDom beyond int32": ("p.set(2**30); f[x] = x; f[x] += hl.RDom([(p * 2 - 9, 99)]).x; f.realize([4])", "dimension r", "2147483639 to 2147483737"),
+    "plane beyond int32": (
+        "z = hl.Var('z'); g[x, y, z] = hl.u8(x); f[x, y, z] = g[x * 30000, y * 40000, z]; g.compute_root(); f.realize([3, 3, 2])",
+        "g up to dimension y", "4800140001"),
     "output of another type": ("f[x, y] = x; f.realize(small)", "Output buffer f", "int32", "uint8"),
     "output of another rank": ("f[x] = hl.u8(x); f.realize(small)", "Output buffer f", "1 dimension", "2 dimensions"),
     "bound that does not cover": ("f[x] = hl.u8(x); f.bound(x, 0, 2); f.realize(hl.Buffer(hl.UInt(8), [10]))", "f in x", "0 to 1", "0 to 9"),

@@ -15,6 +15,7 @@ from ..types import Type
 from . import linear
 from .compile_rules import apply_rules
 from .fold import fold_binary
+from .ranges import is_large
 from .simplify import Simplifier, handles
 from .vectors import vector_terms
 
@@ -219,6 +220,8 @@ def _exact_quotient(s: Simplifier, e: n.Div, a: n.Expr, b: n.Expr, d: int) -> n.
     """a / d for d > 1 where a does not overflow."""
     t = e.type
     terms, constant = linear.gather(a)
+    if any(is_large(c) for c in terms.values()):  # a hash
+        return n.Div(a, b)
     whole = {x: c // d for x, c in terms.items() if not c % d}
     rest = {x: c for x, c in terms.items() if c % d}
     q, r = divmod(constant, d)
@@ -291,6 +294,8 @@ def _exact_remainder(s: Simplifier, e: n.Mod, a: n.Expr, b: n.Expr, d: int) -> n
     """a % d for d > 1 where a does not overflow."""
     t = e.type
     terms, constant = linear.gather(a)
+    if any(is_large(c) for c in terms.values()):
+        return n.Mod(a, b)
     rest: linear.Terms = {}
     changed = constant != constant % d
     extra: list[tuple[n.Expr, int]] = []

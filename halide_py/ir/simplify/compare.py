@@ -17,6 +17,7 @@ from . import linear
 from .arithmetic import combine
 from .compile_rules import apply_rules
 from .fold import fold_binary
+from .ranges import is_large
 from .simplify import Simplifier, handles
 
 _PAIRWISE = 6  # chains longer than this are not compared pair by pair
@@ -161,6 +162,8 @@ def _linear_extremum(s: Simplifier, kind: Any, t: Type, operands: list[n.Expr]) 
     if len(forms) == 1:
         return combine(s, t, *forms[0])
     forms.sort(key=lambda f: not f[0])  # a constant comes last, where the other rules look for it
+    if any(is_large(c) for terms, _ in forms for c in terms.values()):  # a hash: sums may wrap where their terms do not
+        return finish(s, kind, [combine(s, t, *f) for f in forms])
     common = dict(forms[0][0])
     for terms, _ in forms[1:]:
         common = {x: c for x, c in common.items() if terms.get(x) == c}
@@ -294,7 +297,7 @@ def _linear_comparison(s: Simplifier, kind: Any, t: Type, a: n.Expr, b: n.Expr) 
     k = -(constant // g)
     left = {x: c // g for x, c in terms.items() if c > 0}
     right = {x: -c // g for x, c in terms.items() if c < 0}
-    if not t.can_represent_value(k) or not t.can_represent_value(-k):
+    if not t.can_represent_value(k) or not t.can_represent_value(-k) or any(map(is_large, terms.values())):
         return kind(a, b)  # type: ignore[no-any-return]
     if not left:
         rhs = combine(s, t, right, 0)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from .. import nodes as n
 from ..build import as_int
 from . import linear
-from .ranges import Range
+from .ranges import Range, wraps
 
 if TYPE_CHECKING:
     from .simplify import Simplifier
@@ -112,6 +112,8 @@ class _Search:
         self.s, self.left, self.target = s, budget, target
 
     def run(self, terms: linear.Terms, constant: int) -> int | None:
+        if any(wraps(self.s, e, c) for e, c in terms.items()):
+            return None
         best = _plain(self.s, terms, constant)
         if not terms or best is not None and best >= self.target or self.left <= 0:
             return best

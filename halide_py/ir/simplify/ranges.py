@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Range = tuple[int | None, int | None]
 UNKNOWN: Range = (None, None)
+_LARGEST = 1 << 14  # factors below are those of indices: the smallest generator of random numbers in use multiplies by 16807
 
 
 def type_range(t: Type) -> Range:
@@ -28,8 +29,8 @@ def type_range(t: Type) -> Range:
 
 def fit(r: Range, t: Type) -> Range:
     """A range computed in unbounded integers, as a range of values of `t`: all of the type where it may have wrapped."""
-    if t.overflow_is_undefined():
-        return r
+    if t.overflow_is_undefined():  # what leaves it for certain is a hash, and wraps
+        return UNKNOWN if r[0] is not None and r[0] < t.min_value() or r[1] is not None and r[1] > t.max_value() else r
     low, high = type_range(t)
     if low is None or high is None:
         return UNKNOWN
@@ -113,6 +114,30 @@ def _max(r: Range, s: Range) -> Range:
 
 def _binary(op: Callable[[Range, Range], Range]) -> Callable[[Simplifier, Any], Range]:
     return lambda s, e: fit(op(s.range(e.a), s.range(e.b)), e.type)
+
+
+def is_large(factor: int) -> bool:
+    """Whether a factor is that of a hash or a generator of random numbers rather than of an index: such products wrap on purpose."""
+    return not -_LARGEST < factor < _LARGEST
+
+
+def wraps(s: Simplifier, e: n.Expr, factor: int) -> bool:
+    """Whether `e * factor` is the product of a hash, which leaves a signed type on purpose: for certain, or by a factor no index has."""
+    t = e.type
+    if not t.overflow_is_undefined() or not is_large(factor):
+        return False
+    low, high = times(s.range(e), factor)
+    if low is None or high is None:
+        return abs(factor) >> (t.bits() - 8) > 0
+    return low < t.min_value() or high > t.max_value()
+
+
+def _mul(s: Simplifier, e: n.Mul) -> Range:
+    for x, y in ((e.a, e.b), (e.b, e.a)):
+        factor = as_int(y)
+        if factor is not None and wraps(s, x, factor):
+            return UNKNOWN
+    return fit(_product(s.range(e.a), s.range(e.b)), e.type)
 
 
 def _choice(op: Callable[[Range, Range], Range]) -> Callable[[Simplifier, Any], Range]:
@@ -280,7 +305,7 @@ def _imm(s: Simplifier, e: Any) -> Range:
 
 RANGES: dict[type[n.Node], Callable[[Simplifier, Any], Range]] = {
     n.IntImm: _imm, n.UIntImm: _imm, n.Variable: _variable,
-    n.Add: _binary(add), n.Sub: _binary(lambda r, s: add(r, times(s, -1))), n.Mul: _binary(_product),
+    n.Add: _binary(add), n.Sub: _binary(lambda r, s: add(r, times(s, -1))), n.Mul: _mul,
     n.Div: _binary(_div), n.Mod: _binary(_mod), n.Min: _choice(_min), n.Max: _choice(_max),
     n.Select: lambda s, e: union(s.range(e.true_value), s.range(e.false_value)),
     n.Cast: _cast, n.Broadcast: lambda s, e: s.range(e.value), n.Ramp: _ramp, n.Let: _let, n.Shuffle: _shuffle,
