@@ -9,6 +9,17 @@ from __future__ import annotations
 import os
 import sys
 from types import FrameType
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def expect(value: Any, kind: type[T], call: str) -> T:
+    """`value`, which must be an instance of `kind`. Raises TypeError that says what `call` takes."""
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOUaeiou" else "a"
+        raise TypeError(f"{call} takes {article} {kind.__name__}, not {value!r} (a {type(value).__name__})")
+    return value
 
 
 class HalideError(Exception):
@@ -22,6 +33,7 @@ class CompileError(HalideError):
     """The user's definition, schedule or arguments are wrong; the message names the place and what to do. It starts with "Error: "."""
 
     def __init__(self, message: str) -> None:
+        message = str(message)
         super().__init__(message if message.startswith("Error: ") else "Error: " + message)
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import CompileError, user_error
+from ..errors import CompileError, expect, user_error
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import Function
@@ -247,7 +247,7 @@ def propagate_adjoints(output: Func, adjoint: Func | Buffer | None = None, outpu
     >>> d = hl.propagate_adjoints(loss)
     >>> d[image].realize([n])
     """
-    if not output.defined():
+    if not expect(output, Func, "propagate_adjoints()").defined():
         raise user_error(f"propagate_adjoints() of Func {output.name()}, which has no definition")
     if not any(t.is_float() for t in output.types()):
         raise user_error(f"propagate_adjoints() of Func {output.name()}, whose values are integers; only floats have derivatives")

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..errors import CompileError
+from ..errors import CompileError, expect
 from .target_words import DeviceAPI, TargetArch, TargetFeature, TargetOS, TargetProcessorTune
 from .types import Type
 
@@ -200,7 +200,7 @@ class Target:
 
     def supports_device_api(self, device: DeviceAPI) -> bool:
         """Whether loops may be scheduled on a device."""
-        if device.name in ("None", "Host"):
+        if expect(device, DeviceAPI, "supports_device_api()").name in ("None", "Host"):
             return True
         if device.name == "Default_GPU":
             return self.has_gpu_feature()
@@ -209,7 +209,8 @@ class Target:
 
     def supports_type(self, type: Type, device: DeviceAPI = DeviceAPI.Host) -> bool:
         """Whether values of a type can be computed with: 64-bit floats and integers lack on some GPUs."""
-        if type.bits() == 64:
+        expect(device, DeviceAPI, "supports_type()")
+        if expect(type, Type, "supports_type()").bits() == 64:
             if device.name in ("Host", "Metal") and self.has_feature(F.Metal):
                 return not type.is_float()
             if type.is_float() and (self.has_feature(F.OpenCL) and not self.has_feature(F.CLDoubles)):
@@ -232,6 +233,7 @@ class Target:
 
     def natural_vector_size(self, type: Type) -> int:
         """Number of elements of a type in a vector register: what to vectorize by."""
+        expect(type, Type, "natural_vector_size()")
         return max(self.natural_vector_bytes(not type.is_float()) // max(type.bytes(), 1), 1)
 
     def __eq__(self, other: object) -> bool:
@@ -342,9 +344,9 @@ def get_jit_target_from_environment() -> Target:
 
 def host_supports_target_device(target: Target) -> bool:
     """Whether the devices a target names can be used here: none can, so whether it names none."""
-    return not target.has_gpu_feature()
+    return not expect(target, Target, "host_supports_target_device()").has_gpu_feature()
 
 
 def target_feature_for_device_api(device: DeviceAPI) -> TargetFeature:
     """The feature that a device API needs; FeatureEnd for the host."""
-    return F.HVX if device.name == "Hexagon" else _GPU.get(device.name, F.FeatureEnd)
+    return F.HVX if expect(device, DeviceAPI, "target_feature_for_device_api()").name == "Hexagon" else _GPU.get(device.name, F.FeatureEnd)

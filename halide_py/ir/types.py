@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from ..errors import CompileError
+from ..errors import CompileError, expect
 
 
 class TypeCode(enum.IntEnum):
@@ -133,7 +133,7 @@ class Type:
 
     def same_handle_type(self, other: Type) -> bool:
         """True when both or neither are handles; handles are all `void *` here."""
-        return self.is_handle() == other.is_handle()
+        return self.is_handle() == expect(other, Type, "same_handle_type()").is_handle()
 
     def overflow_is_undefined(self) -> bool:
         """Signed integers of 32 bits and more may be assumed not to overflow in index arithmetic."""
@@ -183,7 +183,7 @@ class Type:
         """Whether every value of `other` has an exact counterpart in this type (lanes must agree)."""
         if self is other:
             return True
-        if self._lanes != other._lanes or self.is_handle() or other.is_handle():
+        if self._lanes != expect(other, Type, "can_represent()")._lanes or self.is_handle() or other.is_handle():
             return False
         if self.is_int():
             return (other.is_int() and other._bits <= self._bits) or (other.is_uint() and other._bits < self._bits)

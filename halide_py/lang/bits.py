@@ -11,7 +11,7 @@ from ..ir.intrinsics import intrinsic
 from ..ir.printer import to_text
 from ..ir.types import Type, TypeCode
 from .expr import Expr, shift_amount, to_node
-from .promotion import exact, literal, match_bits, match_lanes, match_types
+from .promotion import checked_type, exact, literal, match_bits, match_lanes, match_types
 
 
 def _integer(name: str, e: n.Expr) -> n.Expr:
@@ -49,7 +49,7 @@ def mod_round_to_zero(x: Any, y: Any) -> Expr:
 def extract_bits(t: Type, e: Any, lsb: Any) -> Expr:
     """The bits of `e` from bit `lsb` on, as type `t`; bits beyond the end are zero."""
     node, offset = to_node(e), _integer("extract_bits", to_node(lsb))
-    return Expr.of(intrinsic("extract_bits", t.with_lanes(node.type.lanes()), node, offset))
+    return Expr.of(intrinsic("extract_bits", checked_type(t, "extract_bits()").with_lanes(node.type.lanes()), node, offset))
 
 
 def concat_bits(exprs: Sequence[Any]) -> Expr:

@@ -212,7 +212,7 @@ class Buffer(BufferViews):
     def dim(self, dimension: int) -> BufferDimension:
         """Shape of one dimension. Raises IndexError for one there is not."""
         shape = self._defined("dim").shape()
-        if not 0 <= dimension < len(shape):
+        if not 0 <= self._coordinate("dim", dimension) < len(shape):
             raise IndexError(f"Buffer {self.name()} has {len(shape)} dimensions, no number {dimension}")
         return BufferDimension(*shape[dimension])
 

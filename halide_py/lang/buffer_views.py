@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..driver.abi import RawBuffer
-from ..errors import CompileError
+from ..errors import CompileError, expect
 from ..ir.types import Type
+from .promotion import checked_type
 from .storage import LARGEST, Array, Storage, allocate, allocate_shape, checked_sizes
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class BufferViews:
     def _known(self, call: str, d: int, count: int = -1) -> int:
         """A dimension given by the user. Raises IndexError for one there is not."""
         count = self.array.ndim if count < 0 else count
-        if not 0 <= d < count:
+        if not 0 <= self._coordinate(call, d) < count:
             raise IndexError(f"{call}() of dimension {d} of Buffer {self.name()}, which has {self.array.ndim} dimensions")
         return int(d)
 
@@ -98,7 +99,7 @@ class BufferViews:
         moves = list(enumerate(values[0])) if len(values) == 1 else [(values[0], values[1])]
         mins = list(self._mins("translate"))
         for d, delta in moves:
-            if not 0 <= d < len(mins):
+            if not 0 <= self._coordinate("translate", d) < len(mins):
                 raise IndexError(f"translate() of dimension {d} of Buffer {self.name()}, which has {len(mins)} dimensions")
             mins[d] += self._coordinate("translate", delta)
         self._set_mins(mins, "translate")
@@ -189,7 +190,7 @@ class BufferViews:
 
     def same_as(self, other: Buffer) -> bool:
         """Whether both are handles of one Buffer."""
-        return self.storage is other.storage
+        return self.storage is expect(other, type(self), "same_as()").storage
 
     # -- copies and fresh Buffers
 
@@ -201,7 +202,7 @@ class BufferViews:
 
     def copy_from(self, src: Buffer) -> None:
         """Copy the elements whose coordinates both have. Raises CompileError for other types or numbers of dimensions."""
-        mine, theirs = self.array, src.array
+        mine, theirs = self.array, expect(src, type(self), "copy_from()").array
         if mine.ndim != theirs.ndim or self.storage.type is not src.storage.type:
             raise CompileError(f"copy_from() into a {mine.ndim}-dimensional {self.storage.type} Buffer from a {theirs.ndim}-dimensional {src.storage.type} one")
         into, out_of = [], []
@@ -230,17 +231,17 @@ class BufferViews:
     @classmethod
     def make_interleaved(cls, type: Type, width: int, height: int, channels: int, name: str = "") -> Buffer:
         """An image whose channels are neighbours in memory: strides (channels, width * channels, 1)."""
-        return cls._make(allocate(type, [width, height, channels], [2, 0, 1]), type, name)
+        return cls._make(allocate(checked_type(type, "make_interleaved()"), [width, height, channels], [2, 0, 1]), type, name)
 
     @classmethod
     def make_scalar(cls, type: Type, name: str = "") -> Buffer:
         """A Buffer of no dimensions: one element, read and written as `b[()]`."""
-        return cls._make(allocate(type, []), type, name)
+        return cls._make(allocate(checked_type(type, "make_scalar()"), []), type, name)
 
     @classmethod
     def make_with_shape_of(cls, src: Buffer, name: str = "") -> Buffer:
         """A fresh Buffer of the same type, coordinates and order of dimensions in memory."""
-        shape = src._defined("make_with_shape_of").shape()
+        shape = expect(src, cls, "make_with_shape_of()")._defined("make_with_shape_of").shape()
         order = sorted(range(len(shape)), key=lambda d: abs(shape[d][2]))
         new = cls._make(allocate(src.type(), [extent for _, extent, _ in shape], order), src.type(), name)
         new.storage.mins = [low for low, _, _ in shape]
@@ -252,7 +253,7 @@ class BufferViews:
         extents, strides = checked_sizes(sizes), [1]
         for e in extents:
             strides.append(strides[-1] * e)
-        s = Storage(None, type, [0] * len(extents), name)
+        s = Storage(None, checked_type(type, "make_bounds_query()"), [0] * len(extents), name)
         s.query, s.raw = True, RawBuffer(type, [(0, e, stride) for e, stride in zip(extents, strides)], 0, None)
         return cls.of_storage(s)  # type: ignore[attr-defined, no-any-return]
 

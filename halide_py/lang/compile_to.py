@@ -12,7 +12,7 @@ import numpy as np
 from .. import driver, lang
 from ..driver.file_types import OutputFileType, StmtOutputFormat, extension
 from ..driver.graph import Requirement
-from ..errors import CompileError
+from ..errors import CompileError, expect
 from ..ir.function import Function
 from ..ir.module import LinkageType, LoweredArgument, RuntimeLinkage
 from ..ir.target import Target, get_target_from_environment
@@ -44,7 +44,7 @@ class CompileTo:
         """
         if not namespace_map:
             raise CompileError("apply_runtime_prefixes() was called without prefixes; give one, as {RuntimeLinkage.Import: 'my_'}")
-        if target.has_feature(TargetFeature.JIT):
+        if expect(target, Target, "apply_runtime_prefixes()").has_feature(TargetFeature.JIT):
             raise CompileError("Runtime prefixes are not supported for JIT targets, whose pipelines share the runtime of this process; use another target")
         self.prefixes = driver.runtime_names.checked_prefixes(namespace_map)
 
@@ -55,7 +55,7 @@ class CompileTo:
               linkage: LinkageType = LinkageType.ExternalPlusMetadata) -> driver.aot.Unit:
         """The pipeline lowered for files; `call` is what the user called."""
         functions = self._outputs(call)
-        if target.has_unknowns():
+        if expect(target, Target, f"{call}()").has_unknowns():
             target = get_target_from_environment()
         warn_about_schedules(functions)
         given = infer_arguments(functions, self.requirements) if arguments is None else list(arguments)
@@ -69,7 +69,7 @@ class CompileTo:
 
     def compile_to(self, outputs: Mapping[OutputFileType, str], arguments: Sequence[Any], fn_name: str, target: Target = _UNDEFINED) -> None:
         """Write several kinds of files at once: `compile_to({OutputFileType.object: "f.o", OutputFileType.c_header: "f.h"}, [p], "f")`."""
-        driver.files.write(self.unit("compile_to", arguments, fn_name, target), outputs)
+        driver.files.write(self.unit("compile_to", arguments, fn_name, target), dict(outputs))
 
     def compile_to_module(self, arguments: Sequence[Any], fn_name: str = "", target: Target = _UNDEFINED,
                           linkage: LinkageType = LinkageType.ExternalPlusMetadata) -> Module:
@@ -135,6 +135,8 @@ class CompileTo:
         driver.files.write_file(filename_prefix + ".h", made.header())
 
     def _multitarget(self, call: str, prefix: str, arguments: Sequence[Any], targets: Sequence[Target], suffixes: Sequence[str] = ()) -> driver.multitarget.MultiTarget:
+        for target in targets:
+            expect(target, Target, f"{call}()")
         return driver.multitarget.compile_for(lambda name, target: self.unit(call, arguments, name, target), os.path.basename(prefix), targets, suffixes)
 
     def compile_to_shared_library(self, filename_prefix: str, arguments: Sequence[Any] | None = None, fn_name: str = "",

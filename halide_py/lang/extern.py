@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import user_error, user_location
+from ..errors import expect, user_error, user_location
 from ..ir import nodes as n
 from ..ir.build import const
 from ..ir.intrinsics import EXTERNS, ExternFunction, call_extern
@@ -109,7 +109,7 @@ def extern(prototype: str, *, source: str | os.PathLike[str] | None = None, libr
     >>> j1 = hl.extern("double j1(double x)", library="m")
     >>> j0.gradient(lambda adjoint, result, x: -adjoint * j1(x))
     """
-    p = parse(prototype)
+    p = parse(expect(prototype, str, "extern()"))
     paths = tuple(os.fspath(o) for o in ([objects] if isinstance(objects, (str, os.PathLike)) else objects))
     given = [name for name, value in (("source", source), ("library", library), ("objects", paths), ("address", address)) if value not in (None, ())]
     if len(given) > 1:

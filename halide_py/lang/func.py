@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .. import lang
-from ..errors import CompileError, user_error, user_location
+from ..errors import CompileError, expect, user_error, user_location
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import Definition, Function
@@ -44,7 +44,7 @@ class FuncRef(Operand):
     __slots__ = ("func", "places")
 
     def __init__(self, func: Func, args: Any) -> None:
-        self.func = func
+        self.func = expect(func, Func, "FuncRef()")
         f = func.function
         self.places: list[Any] = [a if isinstance(a, Var) else Expr.of(definitions.coordinate(f.name, i, a))
                                   for i, a in enumerate(definitions.places_of(args))]
@@ -60,7 +60,7 @@ class FuncRef(Operand):
         """Where the Func is called. Raises CompileError while it has no definition."""
         f = self.func.function
         if f.pure is None:
-            raise user_error(f'Can\'t call Func "{f.name}" because it has not yet been defined.')
+            raise user_error(f'Can\'t call Func "{f.name}" because it has not yet been defined. As long as it is undefined, it has no values.')
         return definitions.call_args(f.name, len(f.args), self.places)
 
     def element(self, index: int) -> n.Expr:
@@ -427,7 +427,7 @@ def lambda_func(*args: Any) -> Func:
 
 def funcs(names: str) -> tuple[Func, ...]:
     """Several Funcs at once: `f, g = funcs("f g")`; spaces or commas between the names."""
-    return tuple(Func(v) for v in names.replace(",", " ").split())
+    return tuple(Func(v) for v in expect(names, str, "funcs()").replace(",", " ").split())
 
 
 def evaluate(expr: Any) -> Any:

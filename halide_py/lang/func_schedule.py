@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from ..errors import expect
 from ..ir.function import Bound, inline_level, root_level
 from ..ir.printer import to_text
 from .edits import count_edit
@@ -117,7 +118,7 @@ class FuncSchedulable(StorageDirectives):
         compute_root() or compute_at(), without another store_at(). `eviction_key`: `hl.memoization_cache_evict(key)` forgets the results kept
         under it; `hl.memoization_cache_set_size(bytes)` bounds the whole. Raises CompileError for a second eviction key.
         """
-        key = None if eviction_key is None else eviction_key.key
+        key = None if eviction_key is None else expect(eviction_key, EvictionKey, "memoize()").key
         old = self.function.schedule.eviction_key
         if key is not None and old is not None and key is not old:
             self._fail(f"memoize() with the eviction key {to_text(key)}, but it has one already: {to_text(old)}")

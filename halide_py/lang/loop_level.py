@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import user_error
+from ..errors import expect, user_error
 from ..ir.function import LoopLevel as Place
 from ..ir.function import inline_level, root_level
 from .edits import count_edit
@@ -21,6 +21,8 @@ class LoopLevel:
         if func is None:
             self.place = Place(defined=False)
         else:
+            if not hasattr(func, "function"):
+                raise TypeError(f"LoopLevel() takes (func, var) or (func, rvar), not {func!r}")
             name = as_loop(var)
             self.place = Place(func.function.name, name.name(), int(stage_index))
 
@@ -43,7 +45,7 @@ class LoopLevel:
 
     def set(self, other: LoopLevel) -> None:
         """Become the place `other` is; directives that were given this level follow."""
-        mine, theirs = self.place, other.place
+        mine, theirs = self.place, expect(other, LoopLevel, "LoopLevel.set()").place
         if not theirs.defined:
             raise user_error("LoopLevel.set() with an undefined LoopLevel; give it a place: LoopLevel(func, var), root() or inlined()")
         mine.func, mine.var, mine.stage, mine.defined, mine.kind = theirs.func, theirs.var, theirs.stage, theirs.defined, theirs.kind

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import driver
 from ..driver.file_types import OutputFileType
-from ..errors import CompileError
+from ..errors import CompileError, expect
 from ..ir.module import RuntimeLinkage
 from ..ir.target import Target
 from .autoscheduler_params import AutoSchedulerResults
@@ -104,7 +104,7 @@ class Module:
 
 def link_modules(name: str, modules: Sequence[Module]) -> Module:
     """One Module of several. Raises CompileError for two functions of one name, and for targets that differ."""
-    return Module.of(driver.aot.link_units(name, [u.with_names(m._names) for m in modules for u in m._units]))
+    return Module.of(driver.aot.link_units(name, [u.with_names(m._names) for m in (expect(m, Module, "link_modules()") for m in modules) for u in m._units]))
 
 
 def load_plugin(lib_name: str) -> None:

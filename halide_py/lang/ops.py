@@ -208,7 +208,9 @@ def _select_tuple(args: Sequence[Any]) -> tuple[Expr, ...]:
     tuples = [to_tuple(v) for v in values]
     by_element = [is_tuple_like(c) for c in conditions]
     if any(by_element) and not all(by_element):
-        raise user_error("select() on Tuples may not mix Expr and Tuple for the condition elements.")
+        single = to_text(to_node(next(c for c, tuples_ in zip(conditions, by_element) if not tuples_)))
+        raise user_error("select() on Tuples may not mix Expr and Tuple for the condition elements. "
+                         f"select(): Expected Tuple but got Expr: {single}")
     each = [to_tuple(c) if all(by_element) else [c] * len(tuples[0]) for c in conditions]
     sizes = {len(t) for t in (*tuples, *each)}
     if len(sizes) > 1:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from ..errors import user_error
+from ..errors import expect, user_error
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.names import anonymous_name, unique_name
@@ -128,7 +128,7 @@ class Dimension:
     """One dimension of an input or output buffer: its bounds as Exprs, and promises about them, which are checked at run time."""
 
     def __init__(self, param: ParameterData, index: int) -> None:
-        if not 0 <= index < param.dimensions:
+        if not 0 <= index < expect(param, ParameterData, "Dimension()").dimensions:
             raise user_error(f"Can't access dimension {index} of the {param.dimensions}-dimensional buffer {param.name}")
         self._param, self._index = param, index
 
@@ -340,7 +340,7 @@ class ImageParam(OutputImageParam):
     def set(self, buffer: Any) -> None:
         """Bind the data for the next runs; an undefined Buffer unbinds. Raises CompileError for another type or number of dimensions."""
         p = self._defined()
-        if not hasattr(buffer, "defined") or not hasattr(buffer, "dimensions"):
+        if not all(hasattr(buffer, name) for name in ("defined", "type", "dimensions")):
             raise TypeError(f"ImageParam {p.name} takes a Buffer, not a {buffer.__class__.__name__}; wrap an array: hl.Buffer(array)")
         if not buffer.defined():
             p.buffer = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import user_error
+from ..errors import expect, user_error
 from ..ir.build import const, round_float
 from ..ir.names import anonymous_name, unique_name
 from ..ir.nodes import MemoryType
@@ -68,7 +68,7 @@ class Parameter:
 
     def same_as(self, other: Parameter) -> bool:
         """Whether both stand for one argument."""
-        return self.param is other.param
+        return self.param is expect(other, Parameter, "same_as()").param
 
     def name(self) -> str:
         """The name of the argument."""

@@ -14,7 +14,7 @@ from typing import Any
 from .. import driver, lower
 from ..driver.abi import RawBuffer
 from ..driver.graph import Requirement
-from ..errors import CompileError, user_error
+from ..errors import CompileError, expect, user_error
 from ..ir import nodes as n
 from ..ir.function import Function
 from ..ir.module import LoweredArgument
@@ -121,7 +121,7 @@ class Pipeline(CompileTo):
 
     def _program(self, target: Target, call: str) -> Program:
         """The compiled pipeline, up to date."""
-        default = target is _UNDEFINED or target.has_unknowns()
+        default = target is _UNDEFINED or expect(target, Target, f"{call}()").has_unknowns()
         if default:
             found = self._default
             if found is not None and found.edits == Edits.number:
@@ -159,7 +159,7 @@ class Pipeline(CompileTo):
         """
         functions = self._outputs("compile_to_callable")
         args = lowered_arguments(arguments, functions, self.requirements)
-        target = get_jit_target_from_environment() if target.has_unknowns() else target
+        target = get_jit_target_from_environment() if expect(target, Target, "compile_to_callable()").has_unknowns() else target
         self._prepare(functions)
         program = Program(functions, args, self.name, target, self.requirements)
         return Callable(program.compiled, len(arguments), program.first_output, program.buffers)

@@ -29,7 +29,7 @@ def checked_type(t: Any, what: str) -> Type:
     if isinstance(t, Type):
         return t
     try:
-        dtype = np.dtype(t) if t is not None else None
+        dtype = None if t is None or isinstance(t, str) and t == "a" else np.dtype(t)  # NumPy warns of its old name of a type
     except TypeError:
         dtype = None
     name = {"u": "UInt", "i": "Int", "f": "Float", "b": "Bool"}.get(dtype.kind) if dtype is not None else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ..errors import user_error
+from ..errors import expect, user_error
 from ..ir import nodes as n
 from ..ir.function import ReductionDomain, ReductionVariable
 from ..ir.names import anonymous_name, unique_name
@@ -152,7 +152,7 @@ class RDom(Operand):
 
     def same_as(self, other: RDom) -> bool:
         """Whether both are one and the same domain."""
-        return self.reduction is other.reduction
+        return self.reduction is expect(other, RDom, "same_as()").reduction
 
     def dimensions(self) -> int:
         """Number of dimensions; 0 while undefined."""

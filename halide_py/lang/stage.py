@@ -69,6 +69,14 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, LegalityChecks):
         self._edited().specializations.append(Specialization(condition, None if failure else new, failure))
         return new
 
+    def split_vars(self) -> list[Var | RVar]:
+        """The loops of this stage as they are split now, innermost first; the last is `Var.outermost()`.
+
+        Loops over Vars or parts of them are Vars, those over RVars are RVars, which only name the loop: `f.split_vars()[0].name()`. Raises
+        CompileError for a Func that has no definition.
+        """
+        return [RVar(d.var) if d.is_rvar() else Var(d.var) for d in self._schedule().dims]
+
     def specialize_fail(self, message: str) -> None:
         """Make runs for which no specialization's condition holds fail with a message. Raises CompileError for an empty one and for a second call."""
         if not isinstance(message, str) or not message:
@@ -353,6 +361,8 @@ class Stage(StageDirectives):
     """The schedule of one definition: `f.update(0).vectorize(x, 8)`; `Stage(f)` is that of the pure definition."""
 
     def __init__(self, func: Any, stage: int = 0) -> None:
+        if not hasattr(func, "function"):
+            raise TypeError(f"Stage() takes a Func, not {func!r} (a {type(func).__name__})")
         self.func, self.function, self._stage = func, func.function, stage
         self._own: StageSchedule | None = None  # that of a specialization
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..errors import expect
 from ..ir import build as b
 from ..ir.intrinsics import intrinsic
 from ..ir.target_words import TargetArch, TargetFeature, TargetOS
@@ -37,7 +38,7 @@ def target_bits() -> Expr:
 
 def target_natural_vector_size(t: Type) -> Expr:
     """The number of elements of a type in one vector register of the target, as an int32."""
-    return Expr.of(intrinsic("target_natural_vector_size", INT32, b.const(t.element_of(), 0)))
+    return Expr.of(intrinsic("target_natural_vector_size", INT32, b.const(expect(t, Type, "target_natural_vector_size()").element_of(), 0)))
 
 
 def user_context_value() -> Expr:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from ..errors import expect
 from ..ir import nodes as n
 from ..ir.function import OUTERMOST
 from ..ir.names import anonymous_name
@@ -35,7 +36,7 @@ class Var(Operand):
 
     def same_as(self, other: Var) -> bool:
         """Whether both are the same dimension."""
-        return self._name == other._name
+        return self._name == expect(other, Var, "same_as()")._name
 
     def is_implicit(self) -> bool:
         """One of `_0`, `_1`, ..."""
@@ -77,4 +78,4 @@ _0, _1, _2, _3, _4, _5, _6, _7, _8, _9 = (Var(f"_{i}") for i in range(10))
 
 def vars(names: str) -> tuple[Var, ...]:
     """Several Vars at once: `x, y = vars("x y")`; spaces or commas between the names."""
-    return tuple(Var(v) for v in names.replace(",", " ").split())
+    return tuple(Var(v) for v in expect(names, str, "vars()").replace(",", " ").split())

@@ -218,3 +218,23 @@ def test_random_values_depend_on_coordinates_and_definition() -> None:
     g[x, y] = e
     a, b = (np.array(algorithm.realize([k.function], (4, 4))[0]) for k in (f, g))
     assert len(np.unique(a)) == 16 and not (a == b).any()
+
+
+def test_loops_as_split() -> None:
+    """split_vars(): the loops of a stage, innermost first."""
+    f, x, xo, xi = hl.Func("f"), *hl.vars("x xo xi")
+    r, rxo, rxi = hl.RDom([(0, 10), (0, 10)], "r"), hl.RVar("rxo"), hl.RVar("rxi")
+    f[x] = x
+    f[x] += r.x + r.y
+    f.split(x, xo, xi, 8)
+    f.update().split(r.x, rxo, rxi, 4)
+    assert [v.name() for v in f.split_vars()] == ["xi", "xo", "__outermost"]
+    loops = f.update().split_vars()
+    assert [v.name() for v in loops] == ["rxi", "rxo", r.y.name(), "x", "__outermost"]
+    assert [type(v) for v in loops] == [hl.RVar] * 3 + [hl.Var] * 2
+
+
+def test_mixed_conditions_of_tuples() -> None:
+    x, y = hl.vars("x y")
+    with pytest.raises(hl.HalideError, match=r"may not mix Expr and Tuple for the condition elements.*Expected Tuple but got Expr: \(\(x \+ y\) < 100\)"):
+        hl.select((x < 30, y < 30), (x, y), x + y < 100, (x - 1, y - 2), (x - 100, y - 200))
