@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .. import lang
 from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
@@ -22,7 +23,8 @@ from ..ir.simplify import simplify
 from ..ir.traverse import Rec, free_variables, nodes_of, rewrite, substitute
 from ..lang.expr import Expr, to_node
 from ..lang.promotion import literal
-from .rules import Hook, find_rule
+from .rule_table import Hook
+from .rules import find_rule, registered
 
 
 @dataclass(frozen=True)
@@ -130,10 +132,31 @@ def reverse(seeds: Sequence[tuple[n.Expr, Term]], where: str, keep: Keep | None 
             leaves.append((e, adjoint))
             continue
         operands = e.children()
-        for operand, given in zip(operands, ask_hook(find_rule(e, where), e, operands, adjoint, where)):
+        for operand, given in zip(operands, ask_hook(rule_for(e, where), e, operands, adjoint, where)):
             if given is not None and operand in active:
                 terms.setdefault(operand, []).append(given)
     return leaves
+
+
+def rule_for(e: n.Expr, where: str) -> Hook:
+    """The hook for a node: that of the table, or the derivative of what a C function's source says. Raises CompileError when there is none."""
+    row = e.func if isinstance(e, n.Call) else None
+    if isinstance(row, ExternFunction) and row.auto and registered(row) is None:
+        return _translated(row, where)
+    return find_rule(e, where)
+
+
+def _translated(row: ExternFunction, where: str) -> Hook:
+    made = lang.c_functions.translation(row)
+
+    def hook(adjoint: Expr, result: Expr, *args: Expr) -> Any:
+        leaves = reverse([(made.value, Term(adjoint.as_node()))], f"{row.name}(), called in {where}")
+        actual = {p.name: a.as_node() for p, a in zip(made.params, args)}
+        given = {leaf: Expr.of(substitute(actual, term.select())) for leaf, term in leaves}
+        parts = tuple(given.get(p) for p in made.params)
+        return parts if len(parts) != 1 else parts[0]
+
+    return hook
 
 
 def _is_cheap(t: Term) -> bool:

@@ -29,7 +29,7 @@ from .adjoints import as_value, define_over, plain, reads
 from .rules import find_rule
 from .schedule import default_schedule
 from .stages import Stage, is_own, stage_of
-from .sweep import Term, ask_hook, is_leaf
+from .sweep import Term, ask_hook, is_leaf, rule_for
 
 Seeds = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
 
@@ -138,7 +138,7 @@ class _Forward:
         tangents = [self.tangent(o, where) for o in operands]
         if not any(t is not None for t in tangents):
             return None
-        partials = ask_hook(find_rule(e, where), e, operands, Term(b.const(e.type, 1)), where)
+        partials = ask_hook(rule_for(e, where), e, operands, Term(b.const(e.type, 1)), where)
         out: n.Expr | None = None
         for partial, t in zip(partials, tangents):
             if partial is None or t is None or b.is_zero(partial.value):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..ir import nodes as n
 from ..ir.intrinsics import ExternFunction
@@ -32,11 +32,27 @@ _STRICT = """/* strict_float is used: products and sums are not contracted. */
 """
 
 
-def _extern_text(row: ExternFunction) -> str:
-    """The user's function: its source, or a declaration."""
-    if row.source:  # in the compiler's messages it has a name and lines of its own
-        text = f'#line 1 "{SOURCE_OF}{row.name}"\n{row.source}\n#line 1 "pipeline"'
-        return text if row.c_name == row.name else f"#define {row.name} {row.c_name}\n{text}\n#undef {row.name}"
+def _source_text(rows: Sequence[ExternFunction]) -> str:
+    """The source that some functions of the user's come from. In the compiler's messages it has a name and lines of its own; <math.h> declares what it does in C."""
+    renamed = [r for r in rows if r.c_name != r.name]
+    return "\n".join(["#define _GLIBCXX_INCLUDE_NEXT_C_HEADERS", *(f"#define {r.name} {r.c_name}" for r in renamed), f'#line 1 "{SOURCE_OF}{rows[0].name}"',
+                      rows[0].source, '#line 1 "pipeline"', *(f"#undef {r.name}" for r in renamed), "#undef _GLIBCXX_INCLUDE_NEXT_C_HEADERS"])
+
+
+def _extern_texts(rows: Iterable[ExternFunction]) -> list[str]:
+    """The user's functions: sources, each once, and declarations."""
+    sources: dict[str, list[ExternFunction]] = {}
+    out: dict[str, None] = {}
+    for row in rows:
+        if row.source:
+            sources.setdefault(row.source, []).append(row)
+        else:
+            out[_declaration_text(row)] = None
+    return [*map(_source_text, sources.values()), *out]
+
+
+def _declaration_text(row: ExternFunction) -> str:
+    """The declaration of a function whose code is elsewhere."""
     args = ", ".join(_public_type(t) for t in row.args) or "void"
     result = "void" if row.result.bits() == 0 else _public_type(row.result)
     if row.address:
@@ -164,7 +180,7 @@ def text_of(module: LoweredModule, machine: Machine, needs: Sequence[str] = (), 
                 unit.names[call.func.c_name] = 1
     with deep_recursion():
         entries = [_function(f, unit, needs, only_entry) for f in module.functions]
-    externs = list(dict.fromkeys(_extern_text(row) for row in unit.externs.values()))
+    externs = _extern_texts(unit.externs.values())
     math = ['#include "hl_math.h"', *unit.math] if unit.math else []
     parts = [_STRICT if unit.strict else "", _HEAD, *externs, unit.vector_types(), "\n".join(math), helpers(unit.helpers),
              "\n".join(unit.vector_helpers.values())]

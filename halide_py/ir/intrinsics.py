@@ -51,7 +51,13 @@ class ExternFunction:
     gradient: Gradient | None = None
     where: str = ""
     stage: bool = False  # an extern stage's: handles are buffers
+    auto: bool = False  # without a rule of its own, its derivative is that of what its source says
     extra: dict[str, Any] = field(default_factory=dict)
+
+    def names(self) -> list[str]:
+        """What to call the arguments, in messages."""
+        given = self.extra.get("names") or [""] * len(self.args)
+        return [name if name.isidentifier() else f"a{i}" for i, name in enumerate(given)]
 
     def call_type(self) -> CallType:
         """PureExtern, or Extern for a function with effects."""
@@ -131,6 +137,11 @@ math_function("round", 1, "nearbyint")  # halfway cases to even
 math_function("pow", 2, "pow")
 math_function("atan2", 2, "atan2")
 math_function("hypot", 2, "hypot")
+# Functions of the C library that the language has no name for: what C sources call. hl.extern of one of them gives the row.
+C_LIBRARY = {"log1p": 1, "expm1": 1, "exp2": 1, "log2": 1, "log10": 1, "cbrt": 1, "erfc": 1, "fmod": 2, "remainder": 2, "copysign": 2, "fdim": 2, "fmin": 2,
+             "fmax": 2, "fma": 3}
+for _name, _arity in C_LIBRARY.items():
+    math_function(_name, _arity, _name)
 for _name, _arity in (
     ("fast_exp", 1), ("fast_log", 1), ("fast_pow", 2), ("fast_sin", 1), ("fast_cos", 1), ("fast_inverse", 1), ("fast_inverse_sqrt", 1)):
     _row = ExternFunction(_name, Float(32), (Float(32),) * _arity, f"halide_{_name}_f32", builtin=True)

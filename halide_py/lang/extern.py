@@ -14,10 +14,11 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from .. import lang
 from ..errors import expect, user_error, user_location
 from ..ir import nodes as n
 from ..ir.build import const
-from ..ir.intrinsics import EXTERNS, ExternFunction, call_extern
+from ..ir.intrinsics import C_LIBRARY, EXTERNS, ExternFunction, call_extern
 from ..ir.printer import to_text
 from ..ir.types import Type
 from .edits import count_edit
@@ -58,6 +59,17 @@ class ExternFunctionHandle:
             node = n.Call(node.type, self.row.name, nodes, n.CallType.Extern, self.row, next(self.row.extra["calls"]))
         return Expr.of(node)
 
+    def as_expr(self, *args: Any) -> Expr:
+        """What a call computes, as an Expr read from the C source: what `gradient="auto"` differentiates. Arguments as for a call.
+
+        Raises CompileError, with line and column of the C source, for what has no Expr, and for a function without source.
+        """
+        call = self(*args).as_node()
+        assert isinstance(call, n.Call)
+        if not self.row.source:
+            raise user_error(f"{self.name()}.as_expr(): the function `{self.prototype()}` has no C source; give hl.extern() its source=")
+        return Expr.of(lang.c_functions.as_expr(self.row, call.args))
+
     def _argument(self, i: int, given: Any) -> Any:
         p, t = self._prototype, self._prototype.types[i]
         value = literal(given)
@@ -91,7 +103,7 @@ class ExternFunctionHandle:
 
 
 def extern(prototype: str, *, source: str | os.PathLike[str] | None = None, library: str | os.PathLike[str] | None = None,
-           objects: Any = (), address: Any = None, pure: bool = True) -> ExternFunctionHandle:
+           objects: Any = (), address: Any = None, pure: bool = True, gradient: Hook | str | None = None) -> ExternFunctionHandle:
     """A C function for use in Exprs, given by its C prototype and where its code is.
 
     `source`: C text, or the path of a C file; it becomes part of the pipeline's own translation unit, so the C compiler may inline and vectorize it.
@@ -101,9 +113,14 @@ def extern(prototype: str, *, source: str | os.PathLike[str] | None = None, libr
 
     `pure=False` is for functions with effects: their calls are never duplicated, merged, reordered or dropped.
 
+    `gradient`: the rule, as for `ExternFunctionHandle.gradient`; or "auto", with `source`: the derivative is that of what the C text says (see `as_expr`), for
+    functions made of arithmetic, variables, branches, loops whose number of turns is bounded by a constant, arrays of constant size, and calls of functions of the
+    same source, of the C library, and of others declared before that have a rule. A rule given by hand goes first. The call remains one of the C function.
+
     Arguments and result are scalars, or `void *`, an opaque handle. Declaring a function again with the same code gives the same function; with
     other C source or another address it gives a new one for the Exprs built from then on. Raises CompileError for a prototype that cannot be
-    called from an Expr (it is shown), for more than one origin, and for the name of a built-in function of the same argument types.
+    called from an Expr (it is shown), for more than one origin, for the name of a built-in function of the same argument types, and, with line and column, for C
+    that gradient="auto" cannot differentiate.
 
     >>> j0 = hl.extern("double j0(double x)", library="m")
     >>> j1 = hl.extern("double j1(double x)", library="m")
@@ -114,14 +131,34 @@ def extern(prototype: str, *, source: str | os.PathLike[str] | None = None, libr
     given = [name for name, value in (("source", source), ("library", library), ("objects", paths), ("address", address)) if value not in (None, ())]
     if len(given) > 1:
         raise user_error(f"extern: `{p.text}` is given {' and '.join(given)}; its code can come from one of them")
-    row = ExternFunction(p.name, p.result, p.types, p.name, bool(pure), p.text, source_text(source, p.text), linker_path(library), tuple(map(linker_path, paths)),
-                         function_address(address, p.text), where=user_location(), extra={"alive": address, "calls": itertools.count()})
-    return ExternFunctionHandle(_register(row), p)
+    if not (gradient in (None, "auto") or callable(gradient)):
+        raise TypeError(f'extern: gradient= takes a rule (adjoint, result, {", ".join(p.names)}) or "auto", not {gradient!r}')
+    text = source_text(source, p.text)
+    file = "" if source is None or text is source else os.fspath(source)
+    row = ExternFunction(p.name, p.result, p.types, p.name, bool(pure), p.text, text, linker_path(library), tuple(map(linker_path, paths)),
+                         function_address(address, p.text), where=user_location(), extra={"alive": address, "calls": itertools.count(), "file": file, "names": p.names})
+    if gradient == "auto":
+        if not row.source:
+            raise user_error(f"extern: `{p.text}` has gradient=\"auto\", which reads the function's C text; give it as source=, or give a rule: "
+                             f"{p.name}.gradient(lambda adjoint, result, {', '.join(p.names)}: ...)")
+        lang.c_functions.translation(row)
+    found = _register(row)
+    if gradient == "auto" and not found.auto:
+        found.auto = True
+        found.extra.update(row.extra)
+    elif callable(gradient):
+        found.gradient = gradient
+    return ExternFunctionHandle(found, p)
 
 
 def _register(new: ExternFunction) -> ExternFunction:
     """Put a row into the table; the row that is there already when both are the same function."""
     old = EXTERNS.get((new.name, new.args))
+    if old is not None and old.builtin and new.name in C_LIBRARY and not new.source and not new.objects and not new.address and new.library in ("", "m"):
+        return old
+    if old is not None and old.builtin and new.name in C_LIBRARY:
+        raise user_error(f"extern: `{new.prototype}` has the name of a function of the C library, which is known; declare it without "
+                         "source, objects or address, or give your function another name")
     if old is not None and old.builtin:
         raise user_error(f"extern: `{new.prototype}` has the name and argument types of the built-in function {new.name}; use hl.{new.name}, "
                          "or give your function another name")

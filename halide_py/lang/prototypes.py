@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from ..errors import CompileError, user_error
 from ..ir.types import Bool, Float, Handle, Int, Type, UInt
 
-_FIXED = {**{f"int{w}_t": Int(w) for w in (8, 16, 32, 64)}, **{f"uint{w}_t": UInt(w) for w in (8, 16, 32, 64)},
+FIXED_TYPES = {**{f"int{w}_t": Int(w) for w in (8, 16, 32, 64)}, **{f"uint{w}_t": UInt(w) for w in (8, 16, 32, 64)},
           "size_t": UInt(64), "ptrdiff_t": Int(64), "intptr_t": Int(64), "uintptr_t": UInt(64), "ssize_t": Int(64), "bool": Bool()}
-_PRELUDE = "".join(f"typedef int {name};" for name in _FIXED)
+_PRELUDE = "".join(f"typedef int {name};" for name in FIXED_TYPES)
 
 
 class Prototype(NamedTuple):
@@ -84,17 +84,17 @@ def _type(t: Any, what: str, shown: str, c_ast: Any) -> Type:
         raise _refused(shown, f"has an array or a function for {what}", "only scalars and `void *` can be passed")
     if not isinstance(t.type, c_ast.IdentifierType):
         raise _refused(shown, f"has a struct, union or enum for {what}", "only scalars and `void *` can be passed")
-    found = _scalar(t.type.names)
+    found = scalar_type(t.type.names)
     if found is None:
         raise _refused(shown, f"has the type {' '.join(t.type.names)} for {what}, which has no counterpart in the language",
                        "use float, double, bool, or an integer such as int32_t")
     return found
 
 
-def _scalar(names: list[str]) -> Type | None:
+def scalar_type(names: list[str]) -> Type | None:
     """The Type of C's type specifiers, in whatever order they are written; `long` has 64 bits, plain `char` is signed."""
-    if len(names) == 1 and names[0] in _FIXED:
-        return _FIXED[names[0]]
+    if len(names) == 1 and names[0] in FIXED_TYPES:
+        return FIXED_TYPES[names[0]]
     words = sorted(names)
     unsigned = "unsigned" in words
     core = [w for w in words if w not in ("signed", "unsigned")]

@@ -51,14 +51,15 @@ def defined_where(e: n.Expr) -> n.Expr:
     """The condition under which a value has no `undef` in it."""
     if type(e) is n.Call and e.name == "undef":
         return FALSE
+    if not any(c.name == "undef" for c in nodes_of(e, n.Call)):  # a walk over nodes, not over the tree they stand for
+        return TRUE
     if type(e) is n.Select:
         a, b = defined_where(e.true_value), defined_where(e.false_value)
         chosen = TRUE if a is TRUE and b is TRUE else or_(and_(e.condition, a), and_(not_(e.condition), b))
         return and_(defined_where(e.condition), chosen)
     out: n.Expr = TRUE
-    if e.mask & n.Call.bit:
-        for child in e.children():
-            out = and_(out, defined_where(child))
+    for child in e.children():
+        out = and_(out, defined_where(child))
     return out
 
 

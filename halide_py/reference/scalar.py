@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -260,16 +261,32 @@ def intrinsic(name: str, t: Type, args: tuple[Type, ...]) -> Operation:
 def math_ufunc(name: str) -> np.ufunc | None:
     """The NumPy function that computes a built-in math function in double; None if there is none of that name."""
     name = _FAST.get(name, name)
-    function = getattr(np, _NUMPY_MATH.get(name, name), None)
+    function = None if name in _EXACT else getattr(np, _NUMPY_MATH.get(name, name), None)
     return function if isinstance(function, np.ufunc) else None
+
+
+def _remainder(x: float, y: float) -> float:
+    return math.remainder(x, y) if math.isfinite(x) and y else math.nan
+
+
+def _fma(x: float, y: float, z: float) -> float:
+    if all(map(math.isfinite, (x, y, z))):
+        total = Fraction(x) * Fraction(y) + Fraction(z)
+        return float(total) if total else x * y + z
+    return x * y + z
+
+
+_EXACT: dict[str, Operation] = {"erf": math.erf, "erfc": math.erfc, "remainder": _remainder, "fma": _fma,
+                                "fdim": lambda x, y: x - y if x > y else 0.0 if x <= y else math.nan}
 
 
 def math_function(name: str, t: Type) -> Operation | None:
     """A built-in math function at scalar type `t`, computed in double and rounded once; None if the name is not one."""
     if name in ("fast_inverse", "fast_inverse_sqrt"):
         return lambda a: round_float(_float_div(1.0, a if name == "fast_inverse" else math.sqrt(a)), t)
-    if name == "erf":
-        return lambda a: round_float(math.erf(a), t)
+    if name in _EXACT:
+        exact = _EXACT[name]
+        return lambda *values: round_float(exact(*values), t)
     function = math_ufunc(name)
     if function is None:
         return None

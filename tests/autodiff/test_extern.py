@@ -185,7 +185,7 @@ def test_no_rule_is_an_error_that_shows_the_remedy() -> None:
     with pytest.raises(hl.HalideError) as e:
         hl.propagate_adjoints(g)
     text = str(e.value)
-    assert "without_rule" in text and "update 0 of Func caller" in text and "without_rule.gradient(lambda adjoint, result, x: ...)" in text
+    assert "without_rule" in text and "update 0 of Func caller" in text and "without_rule.gradient(lambda adjoint, result, v: ...)" in text
     constant = hl.Func("constant")
     constant[x] = f(hl.f32(x)) * b[x]  # no derivative is asked of it
     np.testing.assert_array_equal(values(hl.propagate_adjoints(constant)[b], 3), [0, 1, 4])

@@ -10,7 +10,7 @@ import pytest
 from gradient_checks import check, total
 
 import halide_py as hl
-from halide_py.autodiff.rules import KINDS
+from halide_py.autodiff.rule_table import KINDS
 from halide_py.ir.intrinsics import EXTERNS, INTRINSICS
 
 x = hl.Var("x")
