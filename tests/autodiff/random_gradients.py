@@ -106,15 +106,15 @@ class Writer:
 
     # -- values
 
-    def read(self, at: list[str], name: str | None = None) -> str:
-        f, dims, values = self.pick(*self.funcs) if name is None else next(i for i in self.funcs if i[0] == name)
+    def read(self, at: list[str]) -> str:
+        f, dims, values = self.pick(*self.funcs, *self.funcs[-1:] * 2)
         suffix = f"[{self.int(0, values - 1)}]" if values > 1 else ""
         return f"{f}[{', '.join(self.index(at) for _ in range(dims)) or '()'}]{suffix}"
 
     def value(self, at: list[str], depth: int) -> str:
         """An expression of doubles, of moderate size."""
         if depth <= 0:
-            return self.pick(self.read(at), self.read(at), self.read(at), "k", f"hl.f64({self.pick(0.5, -1.25, 2.0)})", *([f"hl.f64({self.pick(*at)} + 1) / 4"] if at else []))
+            return self.pick(*(self.read(at) for _ in range(6)), "k", f"hl.f64({self.pick(0.5, -1.25, 2.0)})", *([f"hl.f64({self.pick(*at)} + 1) / 4"] if at else []))
         a = self.value(at, depth - 1)
         b = self.value(at, self.int(0, depth - 1))
         form = self.pick(
@@ -318,7 +318,7 @@ def failure(lines: list[str], compiled: bool, second: bool) -> str:
     """How a script fails, empty if it does not."""
     try:
         check(lines, compiled, second)
-    except Exception:  # whatever it is, it is the finding
+    except Exception:  # noqa: BLE001  whatever it is, it is the finding
         return traceback.format_exc()[-3000:]
     return ""
 
