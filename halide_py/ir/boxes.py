@@ -59,8 +59,7 @@ def boxes_either(condition: n.Expr, a: Mapping[str, Box], b: Mapping[str, Box]) 
     for name in {**a, **b}:
         x, y = a.get(name), b.get(name)
         if x is None or y is None:
-            box = x or y
-            assert box is not None
+            box = x if x is not None else b[name]
             decides = condition if x is not None else n.Not(condition)
             out[name] = Box(box.intervals, simplify(decides if box.used is None else n.And(decides, box.used)))
         else:

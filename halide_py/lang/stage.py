@@ -335,7 +335,7 @@ def _tile_arguments(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[A
             continue
         given.update(kwargs)
         tail = TailStrategy(given.pop("tail", TailStrategy.Auto))
-        if given.keys() != set(form):
+        if given.keys() != set(form) or any(isinstance(value, TailStrategy) for value in given.values()):
             continue
         if lists:
             outers = given.get("outers", given["previous"])

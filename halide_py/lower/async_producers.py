@@ -175,10 +175,15 @@ class _Splitter:
         """`body` that waits for `f` instead of computing it; without what only `f` needs."""
         s = self.waiting(f, body)
         while True:
-            idle = [p.name for p in nodes_of(s, n.Produce) if p.name in self.env and not self.read_outside(s, p.name)]
+            idle = [p.name for p in nodes_of(s, n.Produce) if p.name in self.env and not self.read_outside(s, p.name) and not self.waits(p, f.name)]
             if not idle:
                 return s
             s = _without(s, idle)
+
+    @staticmethod
+    def waits(p: n.Produce, name: str) -> bool:
+        """Whether a production has semaphores of a Func, which the producer counts on, even if nobody reads what it makes."""
+        return any((op := _operation_of(s)) is not None and _owner(op[1]) == name for s in nodes_of(p, (n.Evaluate, n.Assert)))
 
     def read_outside(self, s: n.Stmt, name: str) -> bool:
         """Whether anything but the production of a Func mentions it; outputs of the pipeline are always wanted."""

@@ -7,7 +7,7 @@ traced value is bound by a let, reported, and used. Behaviour: Halide's src/Trac
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..ir import build as b
@@ -168,24 +168,20 @@ def inject_tracing(stmt: n.Stmt, env: Environment, outputs: Mapping[str, Functio
     handlers: dict[type[n.Node], Handler] = {
         n.Call: tracer.call, n.Provide: tracer.provide, n.Realize: tracer.realize, n.Block: tracer.block, n.Produce: tracer.produce}
     body = rewrite(stmt, handlers)
-    for f in outputs.values():
-        if not is_traced(f):
-            continue
-        box = tracer.regions[f.name]
-        body = _inside_checks(body, f.name, lambda s, f=f, box=box: tracer.scope(f, s, box))
     title = name or next(iter(outputs))
     reports = shapes + [n.Evaluate(event("tag", f.name, tracer.parent, tag=tag)) for f, tag in tags]
     begin = event("begin_pipeline", title, b.i32(0))
     end = n.Evaluate(event("end_pipeline", title, tracer.parent))
 
     def pipeline(s: n.Stmt) -> n.Stmt:
+        for f in outputs.values():
+            s = tracer.scope(f, s, tracer.regions[f.name]) if is_traced(f) else s
         return n.LetStmt("pipeline.trace_id", begin, b.block([*reports, s, end]))
 
-    first = next(iter(outputs))
-    return _inside_checks(body, first, pipeline)
+    return _inside_checks(body, pipeline)
 
 
-def _inside_checks(stmt: n.Stmt, produced: str, wrap: object) -> n.Stmt:
+def _inside_checks(stmt: n.Stmt, wrap: Callable[[n.Stmt], n.Stmt]) -> n.Stmt:
     """Apply `wrap` to the smallest part of the statement after the checks of the arguments: the let chain or realization that holds the production."""
     done = False
 
@@ -204,6 +200,6 @@ def _inside_checks(stmt: n.Stmt, produced: str, wrap: object) -> n.Stmt:
         if isinstance(s, n.LetStmt) and any(isinstance(x, n.Assert) for x in nodes_of(s.body, n.Assert)):
             return n.LetStmt(s.name, s.value, walk(s.body))
         done = True
-        return wrap(s)  # type: ignore[operator,no-any-return]
+        return wrap(s)
 
     return walk(stmt)

@@ -14,7 +14,7 @@ from halide_py.ir import nodes as n
 from halide_py.ir.interval import Interval
 from halide_py.ir.intrinsics import intrinsic
 from halide_py.ir.printer import to_text
-from halide_py.ir.simplify import constant_bound, prove, remembering, simplify
+from halide_py.ir.simplify import constant_bound, prove, ranges, remembering, simplify
 from halide_py.ir.types import BOOL, INT32, Float, Int, UInt
 
 K = b.i32
@@ -276,3 +276,8 @@ def test_long_let_chain_is_linear(effort: Effort) -> None:
 
     simplified(100)
     assert effort(lambda: simplified(800)) < 2.3 * effort(lambda: simplified(400))
+
+
+def test_ranges_that_facts_leave_empty_do_not_divide_by_zero() -> None:
+    """p < 1 and p == 1, as of a specialization of a specialization, leave divisors from 1 to 0."""
+    assert ranges._div((3, 9), (1, 0)) == (3, 9)

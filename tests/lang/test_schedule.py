@@ -49,6 +49,7 @@ def test_split_reorder_fuse_rename() -> None:
     ("f.tile(x, y, xi, yi, 8, 4, hl.TailStrategy.RoundUp)", "xi yi x y __outermost"),
     ("f.tile([x, y], [xo, yo], [x, y], [8, 4], hl.TailStrategy.GuardWithIf)", "x y xo yo __outermost"),
     ("f.tile(x, y, xi=xi, yi=yi, xfactor=8, yfactor=4, tail=hl.TailStrategy.RoundUp)", "xi yi x y __outermost"),
+    ("f.tile([x, y], [xi, yi], [8, 4], hl.TailStrategy.RoundUp)", "xi yi x y __outermost"),
     ("f.tile(previous=[x], inners=[xi], factors=[8])", "xi x y __outermost"),
 ])
 def test_tile(call: str, want: str) -> None:

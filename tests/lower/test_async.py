@@ -189,3 +189,15 @@ def test_instances_of_a_ring_are_as_large_as_the_largest(height: int) -> None:
         return np.array(out.realize([14, height]))
 
     np.testing.assert_array_equal(blocks(True), blocks(False))
+
+
+def test_what_nobody_reads_still_takes_what_is_produced_for_it() -> None:
+    """The value of `out` is a constant in the end, so nothing reads g; f is produced in g's loops all the same, and waits for room in its window."""
+    f, g, out, r = hl.Func("f"), hl.Func("g"), hl.Func("out"), hl.RDom([(-2, 6), (1, 3)])
+    f[x, y] = hl.Buffer(IMAGE)[x, y]
+    g[x, y] = True
+    g[x, y] = g[x, y] & (hl.i8(x + r.x) != hl.i8(f[2, hl.clamp(y + r.y + 2, 1, 5)]))
+    out[()] = hl.max(hl.cast(hl.UInt(64), g[1, 1]), hl.u64(1))
+    g.update(0).reorder(x, r.y, y, r.x)
+    f.compute_at(g, y).store_root().async_()
+    assert interpreted(out, []) == 1

@@ -134,3 +134,16 @@ def test_undefined_values_stay_undefined() -> None:
     for p_value in (5, 2):
         p.set(p_value)
         assert np.array(f.realize([3, 5])).tolist() == [[True, y < 3, y < 3] for y in range(5)]
+
+
+def test_failures_beside_reads_of_a_single_value() -> None:
+    """Of what one branch reads and the other, which fails, does not: a Func without dimensions."""
+    single, out = hl.Func("single"), hl.Func("out")
+    single[()] = 5
+    out[x] = single[()] + x
+    single.compute_root()
+    out.specialize(out.output_buffer().width() > 1).vectorize(x, 2)
+    out.specialize_fail("too narrow")
+    assert np.asarray(out.realize([4])).tolist() == [5, 6, 7, 8]
+    with pytest.raises(hl.HalideError, match="too narrow"):
+        out.realize([1])

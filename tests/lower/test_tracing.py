@@ -78,3 +78,14 @@ def test_loads_of_images(capfd: pytest.CaptureFixture[str]) -> None:
     im.set(hl.Buffer(np.array([3, 4, 5], np.uint8)))
     loads = [line for line in traced(capfd, f, [2]).splitlines() if line.startswith("Load")]
     assert loads == ["Load im.0(1) = 4", "Load im.0(2) = 5"]
+
+
+def test_checks_inside_do_not_move_the_beginning(capfd: pytest.CaptureFixture[str]) -> None:
+    """A run-time check inside the pipeline (of specialize_fail, here) is none of those in front of it."""
+    x, f = hl.Var("x"), hl.Func("f")
+    f[x] = x
+    f.specialize(f.output_buffer().width() > 1)
+    f.specialize_fail("too narrow")
+    f.trace_realizations()
+    lines = traced(capfd, f, [2]).splitlines()
+    assert [lines[0], *lines[2:4], lines[-1]] == ["Begin pipeline f.0()", "Begin realization f.0(0, 2)", "Produce f.0(0, 2)", "End pipeline f.0()"]

@@ -1,6 +1,6 @@
 """Runs random scripts by seed, each in a child process, so that one that crashes or hangs is named like one that is wrong.
 
-    python tests/oracle/hunt.py FIRST COUNT [--compiled] [--unscheduled] [--funcs N] [--seconds N] [--jobs N]
+    python tests/oracle/hunt.py FIRST COUNT [--compiled] [--unscheduled] [--concurrent] [--funcs N] [--seconds N] [--jobs N]
 
 prints each failing seed with what it did and its script. Without --compiled the loop IR is interpreted.
 """
@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from harness import check, run_compiled, run_loop_ir  # noqa: E402
 from pipelines import random_script  # noqa: E402
+from script import Script  # noqa: E402
 
 MEMORY = 4 << 30
 REFUSED = 2  # exit status of a child whose schedule was refused
@@ -35,18 +36,21 @@ class Case:
     compiled: bool = True
     scheduled: bool = True
     funcs: int = 4
+    concurrent: bool = False
+
+    def script(self) -> Script:
+        return random_script(self.seed, self.funcs, self.scheduled, self.concurrent)
 
     def run(self) -> bool:
-        script = random_script(self.seed, self.funcs, self.scheduled)
-        return check(script, run_compiled if self.compiled else run_loop_ir)
+        return check(self.script(), run_compiled if self.compiled else run_loop_ir)
 
     def text(self) -> str:
-        return random_script(self.seed, self.funcs, self.scheduled).text()
+        return self.script().text()
 
 
 def _child(case: Case, report: int, seconds: int) -> None:
     """What the child does: the case, within bounds; how it failed goes to the pipe."""
-    if "asan" not in os.environ.get("LD_PRELOAD", ""):
+    if "san." not in os.environ.get("LD_PRELOAD", ""):
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.alarm(seconds)
     os.dup2(report, 2)
@@ -89,12 +93,13 @@ def main() -> int:
     p.add_argument("count", type=int)
     p.add_argument("--compiled", action="store_true")
     p.add_argument("--unscheduled", action="store_true")
+    p.add_argument("--concurrent", action="store_true")
     p.add_argument("--funcs", type=int, default=4)
     p.add_argument("--seconds", type=int, default=60)
     p.add_argument("--jobs", type=int, default=1)
     a = p.parse_args()
     start, found = time.monotonic(), 0
-    cases = [Case(seed, a.compiled, not a.unscheduled, a.funcs) for seed in range(a.first, a.first + a.count)]
+    cases = [Case(seed, a.compiled, not a.unscheduled, a.funcs, a.concurrent) for seed in range(a.first, a.first + a.count)]
     for case, what, printed in failures(cases, a.seconds, a.jobs):
         found += 1
         print(f"==== seed {case.seed} {what}\n{printed}\n---- script\n{case.text()}", flush=True)

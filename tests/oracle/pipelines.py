@@ -7,6 +7,8 @@ schedule lines, mostly legal ones.
 
 from __future__ import annotations
 
+import re
+
 from random_expressions import COMMON, FLOATS, RANGE, SMALL, TYPES, At, Expressions, cast, convert, small
 from schedules import Scheduler
 from script import FuncInfo, Loop, Script, Stage
@@ -40,6 +42,7 @@ class Writer(Expressions):
             self.line(f"{name} = hl.ImageParam({TYPES[t]}, 2, '{name}')")
             self.line(f"{name}.dim(0).set_stride(hl.Expr())")
             self.line(f"{name}.set({data})")
+            self.image_params.append(name)
         else:
             self.line(f"{name} = hl.Buffer({array})")
         self.images.append((name, t, ((mins[0], mins[0] + width - 1), (mins[1], mins[1] + height - 1))))
@@ -60,7 +63,8 @@ class Writer(Expressions):
 
     def stage(self, f: FuncInfo, loops: list[Loop]) -> None:
         k = len(f.stages)
-        f.stages.append(Stage(f.name if k == 0 else f"{f.name}.update({k - 1})", loops, sorted(set(self.calls)), k > 0))
+        reads = [image for image in self.image_params if re.search(rf"\b{image}\b", self.script.lines[-1])]
+        f.stages.append(Stage(f.name if k == 0 else f"{f.name}.update({k - 1})", loops, sorted(set(self.calls)), k > 0, reads=reads))
         self.calls = []
 
     def domain(self, extents: list[int | str], low: int | None = None) -> str:
@@ -200,8 +204,8 @@ class Writer(Expressions):
             self.line(f"{r}.where({r}.x < {self.pick(self.params)})")
 
 
-def random_script(seed: int, funcs: int = 4, scheduled: bool = True) -> Script:
-    """The random pipeline of up to `funcs` Funcs that follows from a seed, with a random schedule."""
+def random_script(seed: int, funcs: int = 4, scheduled: bool = True, concurrent: bool = False) -> Script:
+    """The random pipeline of up to `funcs` Funcs that follows from a seed, with a random schedule (`concurrent`: for several threads)."""
     w = Writer(seed)
     s = w.script
     for _ in range(w.int(1, 2)):
@@ -219,5 +223,5 @@ def random_script(seed: int, funcs: int = 4, scheduled: bool = True) -> Script:
     s.shape = (w.int(1, 14), w.int(1, 10), w.int(1, 4))[:len(out.args)]
     s.mins = tuple(w.int(-5, 5) if s.exact else 0 for _ in out.args)
     if scheduled:
-        Scheduler(w, w.params).run()
+        Scheduler(w, w.params, concurrent).run()
     return s

@@ -49,6 +49,7 @@ class Expressions:
         self.pick, self.int = self.random.choice, self.random.randint
         self.script = Script()
         self.images: list[tuple[str, str, tuple[tuple[int, int], ...]]] = []  # name, type, (min, max) where it may be read; none: anywhere
+        self.image_params: list[str] = []  # those of the images that are ImageParams
         self.params: list[str] = []  # int32, 0 to 9
         self.calls: list[str] = []
         self.names = 0

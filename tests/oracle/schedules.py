@@ -1,46 +1,18 @@
-"""Random schedules as text, mostly legal: where each Func is computed and stored, and directives on its loops.
+"""Random schedules as text, mostly legal: where each Func is computed and stored, who computes it, and directives on its loops.
 
-What the API refuses is dropped when the script is built, so a directive may be tried wherever it might make sense; directives that
-`halide_py` does not have yet are not written.
+What the API refuses is dropped when the script is built, so a directive may be tried wherever it might make sense. `test_directives.py` holds that
+every directive there is gets drawn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeVar
-
 from script import FuncInfo, Loop, Stage
-
-import halide_py as hl
-
-T = TypeVar("T")
-FACTORS = [2, 3, 4, 8]
-TAILS = ["Auto", "GuardWithIf", "RoundUp", "ShiftInwards", "Predicate", "PredicateLoads", "PredicateStores", "ShiftInwardsAndBlend", "RoundUpAndBlend"]
-EXACT_TAILS = ["Auto", "GuardWithIf", "Predicate"]
+from stage_directives import StageScheduler
 
 
-def has(name: str) -> bool:
-    return hasattr(hl.Func, name)
-
-
-class Scheduler:
-    """Writes schedule lines, consumers first so that producers can be placed at their loops."""
-
-    def __init__(self, writer: Any, params: list[str]) -> None:
-        self.w = writer
-        self.script = writer.script
-        self.params = params
-        self.extra: list[FuncInfo] = []  # wrappers and clones
-        self.pick, self.int = writer.pick, writer.int
-
-    def line(self, text: str) -> None:
-        self.script.schedule.append(text)
-
-    def shuffled(self, items: Sequence[T]) -> list[T]:
-        return self.w.random.sample(items, len(items))
-
-    def chance(self, one_in: int) -> bool:
-        return self.int(1, one_in) == 1
+class Scheduler(StageScheduler):
+    """Writes schedule lines, consumers first so that producers can be placed at their loops. If `self.concurrent`, most of what can run beside
+    something else does."""
 
     def run(self) -> None:
         """Place and schedule every Func."""
@@ -51,11 +23,19 @@ class Scheduler:
             for g in [*([] if output else self.wrappers(f)), f]:
                 if output or self.place(g):
                     for s in g.stages:
-                        for _ in range(self.int(0, 3)):
+                        steps = self.int(0, 3)
+                        for _ in range(steps):
                             self.step(g, s)
+                        if self.concurrent and self.chance(2):
+                            self.parallel_outermost(s)
+                        if not steps and s.update:
+                            self.line(f"{s.name}.unscheduled()")
                     self.storage(g, output)
-        if self.chance(2):
+                    self.watch(g)
+        if self.chance(1 if self.concurrent else 2):
             self.share()
+
+        self.script.schedule += self.late
 
     def share(self) -> None:
         """Loops that stages of two Funcs have together, where neither needs the other."""
@@ -71,15 +51,18 @@ class Scheduler:
             return
         f, g = self.pick(pairs)
         self.line(f"{f.name}.compute_root(); {g.name}.compute_root()")
-        align = self.pick(["AlignStart", "AlignEnd", "NoAlign", "Auto"])
-        for s, t in zip(f.stages, g.stages):
+        align = f"hl.LoopAlignStrategy.{self.pick(['AlignStart', 'AlignEnd', 'NoAlign', 'Auto'])}"
+        for k, (s, t) in enumerate(zip(f.stages, g.stages)):
             common = [loop.var for loop, other in zip(s.loops[::-1], t.loops[::-1]) if loop.var == other.var]
-            if common:
-                self.line(f"{t.name}.compute_with({s.name}, {self.pick(common)}, hl.LoopAlignStrategy.{align})")
+            if not common:
+                continue
+            v = self.pick(common)
+            self.line(self.pick([f"{t.name}.compute_with({s.name}, {v}, {align})", f"{t.name}.compute_with(hl.LoopLevel({f.name}, {v}, {k}), {align})",
+                                 f"{t.name}.compute_with({s.name}, {v}, [({v}, {align})])"]))
 
     def promise(self, f: FuncInfo) -> None:
-        """Bounds of an output, right ones."""
-        if not f.args:
+        """Bounds of an output, right ones: where nobody else asks for more."""
+        if not f.args or any(f.name in s.calls for g in self.script.funcs if g is not f for s in g.stages):
             return
         d = self.int(0, len(f.args) - 1)
         low, extent, v = self.script.mins[d], self.script.shape[d], f.args[d]
@@ -103,19 +86,49 @@ class Scheduler:
         users = self.consumers(f)
         if kind <= 1 and len(f.stages) == 1 or not users:
             f.inline = True
+            if self.chance(3):
+                self.line(f"{f.name}.compute_inline()")
             return False
         user, stage = users[0]
         spots = [loop.var for loop in stage.loops if not loop.busy or self.chance(3)]
         apart = any(u is not user for u, _ in users) or any(s.update for _, s in users) and not self.chance(3)
         if kind == 2 or apart or not spots:
             self.line(f"{f.name}.compute_root()")
-            if has("memoize") and self.chance(8):
-                self.line(f"{f.name}.memoize()")
+            self.memoize(f)
+            if self.chance(2 if self.concurrent else 12):
+                self.line(f"{f.name}.async_()")
             return True
         at = self.int(0, len(spots) - 1)
-        self.line(f"{f.name}.compute_at({user.name}, {spots[at] if self.int(0, 7) else 'hl.Var.outermost()'})")
+        self.line(f"{f.name}.compute_at({self.level(user, spots[at] if self.int(0, 7) else 'hl.Var.outermost()')})")
         self.store(f, user, spots, at)
+        self.prefetch(f, user, stage, at)
         return True
+
+    def level(self, user: FuncInfo, v: str) -> str:
+        """A loop of a Func, in one of the ways to say it."""
+        kind = self.int(0, 7)
+        if kind == 0:
+            return f"hl.LoopLevel({user.name}, {v})"
+        if kind == 1:
+            late = self.w.fresh("level")
+            self.line(f"{late} = hl.LoopLevel()")
+            self.late.append(f"{late}.set(hl.LoopLevel({user.name}, {v}))")
+            return str(late)
+        return f"{user.name}, {v}"
+
+    def memoize(self, f: FuncInfo) -> None:
+        if self.chance(8):
+            self.line(f"{f.name}.memoize({self.pick(['', 'hl.EvictionKey(hl.u64(7))'])})")
+
+    def prefetch(self, f: FuncInfo, user: FuncInfo, stage: Stage, at: int) -> None:
+        """Hints in a loop that reads `f`, or an image."""
+        loops = [loop.var for loop in stage.loops]
+        images = [image for image in self.w.image_params if image in stage.reads]
+        if self.chance(6) and loops:
+            inner = self.int(0, len(loops) - 1)
+            what = self.pick([f.name, *images])
+            self.line(f"{stage.name}.prefetch({what}, {loops[inner]}, {self.pick(loops[inner:])}, {self.int(0, 3)}, "
+                      f"hl.PrefetchBoundStrategy.{self.pick(['Clamp', 'GuardWithIf', 'NonFaulting'])})")
 
     def store(self, f: FuncInfo, user: FuncInfo, spots: list[str], at: int) -> None:
         """Where a Func computed at `spots[at]` of `user` is kept."""
@@ -123,15 +136,17 @@ class Scheduler:
         if kind == 1:
             self.line(f"{f.name}.store_root()")
         elif kind == 2 and at + 1 < len(spots):
-            self.line(f"{f.name}.store_at({user.name}, {spots[self.int(at + 1, len(spots) - 1)]})")
+            self.line(f"{f.name}.store_at({self.level(user, spots[self.int(at + 1, len(spots) - 1)])})")
         if kind in (1, 2) and self.chance(4):
-            self.line(f"{f.name}.fold_storage({self.pick(['x', 'y'])}, {self.pick([2, 4, 8, 16])})")
+            self.line(f"{f.name}.fold_storage({self.pick(['x', 'y'])}, {self.pick([2, 4, 8, 16])}{self.pick(['', '', ', False'])})")
         if self.chance(8):
-            self.line(f"{f.name}.hoist_storage_root()" if self.int(0, 1) else f"{f.name}.hoist_storage({user.name}, {spots[-1]})")
+            self.line(f"{f.name}.hoist_storage_root()" if self.int(0, 1) else f"{f.name}.hoist_storage({self.level(user, spots[-1])})")
             if self.chance(2):
                 self.line(f"{f.name}.ring_buffer({self.int(1, 3)})")
-        if has("async_") and self.chance(8):
+        if self.chance(2 if self.concurrent else 8):
             self.line(f"{f.name}.async_()")
+        if kind == 0:
+            self.memoize(f)
 
     def wrappers(self, f: FuncInfo) -> list[FuncInfo]:
         """Maybe a wrapper or a clone of `f`, called by one of the Funcs that call it or by all."""
@@ -146,6 +161,8 @@ class Scheduler:
             new.stages = [Stage(s.name.replace(f.name, new.name, 1), [Loop(o.var, o.reduction) for o in s.loops], list(s.calls), s.update) for s in f.stages]
         else:
             new.stages = [Stage(new.name, [Loop(v) for v in f.args], [f.name])]
+            if self.chance(4):
+                self.line(f"{new.name}.copy_to_host()")
         for s in (s for u in users for s in u.stages):
             s.calls = [new.name if name == f.name else name for name in s.calls]
         self.extra.append(new)
@@ -160,95 +177,16 @@ class Scheduler:
         if kind == 0 and len(f.args) > 1:
             self.line(f"{f.name}.reorder_storage({', '.join(self.shuffled(f.args))})")
         elif kind == 1:
-            self.line(f"{f.name}.store_in(hl.MemoryType.{self.pick(['Heap', 'Stack', 'Auto'])})")
+            self.line(f"{f.name}.store_in(hl.MemoryType.{self.pick(['Heap', 'Stack', 'Auto', 'Register'])})")
         elif kind == 2:
             self.line(f"{f.name}.{self.pick(['align_storage', 'bound_storage'])}({v}, {self.pick([2, 4, 8, 7, 16])})")
         elif kind == 3:
             self.line(f"{f.name}.{self.pick(['align_bounds', 'align_extent'])}({v}, {self.int(1, 4)})")
 
-    # -- loops
-
-    def specialize(self, f: FuncInfo, s: Stage) -> None:
-        """A copy of the schedule so far for a condition; later steps go to the other branch."""
-        out = self.script.outputs[0]
-        size = [f"{out.name}.output_buffer().{d}()" for d in ("width", "height")[:len(out.args)]] if len(out.types) == 1 else []
-        if not size and not self.params:
-            return
-        v = self.w.fresh("s")
-        self.line(f"{v} = {s.name}.specialize({self.pick([*size, *self.params])} {self.pick(['>=', '==', '<'])} {self.int(1, 9)})")
-        special = Stage(v, [Loop(o.var, o.reduction, o.busy) for o in s.loops], s.calls, s.update)
-        for _ in range(self.int(0, 2)):
-            self.step(f, special)
-
-    def tail(self, s: Stage, loop: Loop) -> str:
-        return f"hl.TailStrategy.{self.pick(EXACT_TAILS if loop.reduction else TAILS if not s.update else [t for t in TAILS if t != 'ShiftInwards'])}"
-
-    def new_vars(self, count: int, reduction: bool) -> list[str]:
-        names = [self.w.fresh("v") for _ in range(count)]
-        kind = "hl.RVar" if reduction else "hl.Var"
-        self.line(f"{', '.join(names)} = {', '.join(f'{kind}({n!r})' for n in names)}")
-        return names
-
-    def factor(self) -> str:
-        return f"hl.max({self.pick(self.params)}, 1)" if self.params and self.chance(6) else str(self.pick(FACTORS))
-
-    def step(self, f: FuncInfo, s: Stage) -> None:
-        """One directive on a stage."""
-        free = [i for i, loop in enumerate(s.loops) if not loop.busy]
-        if not free:
-            return
-        i = self.pick(free)
-        loop = s.loops[i]
-        kind = self.int(0, 12)
-        if kind <= 1:
-            outer, inner = self.new_vars(2, loop.reduction)
-            self.line(f"{s.name}.split({loop.var}, {outer}, {inner}, {self.factor()}, {self.tail(s, loop)})")
-            s.loops[i:i + 1] = [Loop(inner, loop.reduction), Loop(outer, loop.reduction)]
-        elif kind <= 4:
-            self.mark(s, loop)
-        elif kind == 5:
-            self.line(f"{s.name}.parallel({loop.var}{self.pick(['', ', 2', ', 3'])})")
-            loop.busy = True
-        elif kind == 6 and i + 1 < len(s.loops) and not s.loops[i + 1].busy and s.loops[i + 1].reduction == loop.reduction:
-            (fused,) = self.new_vars(1, loop.reduction)
-            self.line(f"{s.name}.fuse({loop.var}, {s.loops[i + 1].var}, {fused})")
-            s.loops[i:i + 2] = [Loop(fused, loop.reduction)]
-        elif kind in (7, 8) and len(free) > 1:
-            order = self.shuffled([s.loops[k] for k in free])
-            self.line(f"{s.name}.reorder({', '.join(o.var for o in order)})")
-            for k, o in zip(free, order):
-                s.loops[k] = o
-        elif kind == 9 and {"x", "y"} <= {s.loops[k].var for k in free}:
-            xo, yo, xi, yi = self.new_vars(4, False)
-            self.line(f"{s.name}.tile(x, y, {xo}, {yo}, {xi}, {yi}, {self.factor()}, 2, {self.tail(s, loop)})")
-            s.loops[:] = [Loop(xi), Loop(yi), Loop(xo), Loop(yo), *(o for o in s.loops if o.var not in ("x", "y"))]
-        elif kind == 10:
-            self.line(f"{s.name}.{'always_partition' if self.chance(8) else 'never_partition'}([{loop.var}])")
-        elif kind == 11 and loop.reduction:
-            self.reduction_step(f, s, loop)
-        elif kind == 12:
-            self.specialize(f, s)
-
-    def mark(self, s: Stage, loop: Loop) -> None:
-        """Vectorize or unroll, in blocks or whole after a split of one's own."""
-        verb, factor = self.pick(["vectorize", "unroll"]), self.pick(FACTORS)
-        if loop.reduction and verb == "vectorize" and self.int(0, 1):
-            self.line(f"{s.name}.atomic()")
-        if self.int(0, 2):
-            self.line(f"{s.name}.{verb}({loop.var}, {factor}, {self.tail(s, loop)})")
-            return
-        (inner,) = self.new_vars(1, loop.reduction)
-        self.line(f"{s.name}.split({loop.var}, {loop.var}, {inner}, {factor}, {self.tail(s, loop)}).{verb}({inner})")
-        s.loops.insert(s.loops.index(loop), Loop(inner, loop.reduction, True))
-
-    def reduction_step(self, f: FuncInfo, s: Stage, loop: Loop) -> None:
-        """What only reductions have: partial results in a Func of their own."""
-        specialized = any(f"{s.name}.specialize" in line for line in self.script.schedule)
-        if self.int(0, 1) or specialized or not s.name.startswith(f.name):
-            self.line(f"{s.name}.atomic().{self.pick(['vectorize({}, 4)', 'parallel({}, 2)', 'parallel({})']).format(loop.var)}")
-            loop.busy = True
-            return
-        partial, (u,) = self.w.fresh("partial"), self.new_vars(1, False)
-        self.line(f"{partial} = {s.name}.rfactor({loop.var}, {u})")
-        self.line(f"{partial}.{self.pick(['compute_root()', f'compute_root().vectorize({u}, 4)', f'compute_root().update(0).parallel({u})'])}")
-        s.loops.remove(loop)
+    def watch(self, f: FuncInfo) -> None:
+        """What is reported, and what is told to nobody but autoschedulers."""
+        if self.chance(12):
+            self.line(f"{f.name}.{self.pick(['trace_loads', 'trace_stores', 'trace_realizations'])}()")
+            self.line(f"{f.name}.add_trace_tag('seen')")
+        if f.args and self.chance(12):
+            self.line(self.pick([f"{f.name}.set_estimate({self.pick(f.args)}, 0, 100)", f"{f.name}.set_estimates([{', '.join('(0, 100)' for _ in f.args)}])"]))

@@ -23,6 +23,7 @@ class Stage:
     calls: list[str] = field(default_factory=list)
     update: bool = False
     reduces: bool = False  # an inline reduction, so it is the reduction that calls
+    reads: list[str] = field(default_factory=list)  # the images it reads
 
 
 @dataclass

@@ -83,7 +83,8 @@ def _div(r: Range, s: Range) -> Range:
         q = (None if r[0] is None else r[0] // abs(c), None if r[1] is None else r[1] // abs(c))
         return q if c > 0 else times(q, -1)
     if s[0] is not None and s[0] >= 0:  # towards zero as the divisor grows; x/0 is 0
-        least, most = max(s[0], 1), s[1]
+        least = max(s[0], 1)
+        most = None if s[1] is None else max(s[1], least)  # facts that exclude each other leave no range
         low = None if r[0] is None else r[0] // least if r[0] < 0 else 0 if most is None or s[0] == 0 else r[0] // most
         high = None if r[1] is None else r[1] // least if r[1] >= 0 else (0 if s[0] == 0 else -1) if most is None or s[0] == 0 else r[1] // most
         return low, high
