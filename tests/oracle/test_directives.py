@@ -17,7 +17,7 @@ import halide_py as hl  # noqa: E402
 
 NO_DIRECTIVES = set(
     "args define_extern defined dimensions dump_argument_list extern_function_name func_handle has_update_definition infer_arguments infer_input_bounds is_extern "
-    "name num_update_definitions of output_buffer output_buffers outputs pipeline print_loop_nest realize rvars type types update update_args update_value "
+    "name num_update_definitions of output_buffer output_buffers outputs pipeline print_loop_nest realize rvars split_vars type types update update_args update_value "
     "update_values value values".split())
 NOT_DRAWN = {
     **dict.fromkeys(["gpu", "gpu_blocks", "gpu_lanes", "gpu_single_thread", "gpu_threads", "gpu_tile", "hexagon", "copy_to_device"], "there is no such backend"),
