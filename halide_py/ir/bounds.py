@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from . import nodes as n
-from .build import const
+from .build import as_int, const
 from .interval_type import FuncValues, Interval, type_interval
 from .simplify import linear
 from .simplify.ranges import Range
@@ -137,16 +137,31 @@ class Bounds:
         self.memo.clear()
 
     def sum_of(self, e: n.Expr, terms: linear.Terms, constant: int, wide: bool = False) -> Interval:
-        """The interval of a linear form; `wide` takes variables as they are without conditions."""
-        low: n.Expr | None = const(e.type.element_of(), constant)
+        """The interval of a linear form; `wide` takes variables as they are without conditions. No limits where numbers alone leave the type:
+        the sum may wrap there, and its ends would."""
+        low: n.Expr | None = const(e.type.element_of(), 0)
         high = low
+        first, last = constant, constant  # the ends' constants, exact
         point = True
         for term, c in terms.items():
             i = self.wide[term.name] if wide and type(term) is n.Variable and term.name in self.wide else self.bounds(term)
             if c < 0:
                 i = Interval(i.max, i.min)
             point = point and i.min is not None and i.min is i.max
-            low = None if low is None or i.min is None else n.Add(low, linear.scaled(i.min, c))
-            high = None if high is None or i.max is None else n.Add(high, linear.scaled(i.max, c))
-        low = None if low is None else self.simple(low)
-        return Interval(low, low if point else None if high is None else self.simple(high))
+            low, first = self._plus(low, first, i.min, c)
+            high, last = self._plus(high, last, i.max, c)
+        t = e.type.element_of()
+        if low is not None and as_int(low) == 0 and not t.can_represent_value(first) or high is not None and as_int(high) == 0 and not t.can_represent_value(last):
+            return Interval()
+        low = None if low is None else self.simple(linear.offset(low, first))
+        return Interval(low, low if point else None if high is None else self.simple(linear.offset(high, last)))
+
+    @staticmethod
+    def _plus(total: n.Expr | None, constant: int, end: n.Expr | None, factor: int) -> tuple[n.Expr | None, int]:
+        """`total` + `constant` + `factor` * `end`, its numbers apart."""
+        if total is None or end is None:
+            return None, constant
+        value = as_int(end)
+        if value is not None:
+            return total, constant + factor * value
+        return n.Add(total, linear.scaled(end, factor)), constant

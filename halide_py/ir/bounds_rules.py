@@ -74,9 +74,9 @@ def _arithmetic(b: Bounds, e: Any) -> Interval:
             y = Interval(y.max, y.min)
         out = Interval(None if x.min is None or y.min is None else b.simple(kind(x.min, y.min)),
                        None if x.max is None or y.max is None else b.simple(kind(x.max, y.max)))
-    if not t.is_int_or_uint() or t.overflow_is_undefined():
-        return out
-    return out if None not in exact and fit(exact, t) == exact else type_interval(t)
+    if t.overflow_is_undefined():
+        return EVERYTHING if None not in exact and fit(exact, t) != exact else out
+    return out if not t.is_int_or_uint() or None not in exact and fit(exact, t) == exact else type_interval(t)
 
 
 def _exact_range(kind: type[n.Node], x: Range, y: Range) -> Range:

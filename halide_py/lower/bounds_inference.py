@@ -19,13 +19,14 @@ from ..ir.boxes import Box, boxes_either, boxes_required, merge_boxes
 from ..ir.function import Bound, Definition, Function
 from ..ir.interval import Interval, bounds_of_expr, type_interval
 from ..ir.simplify import simplify
-from ..ir.traverse import Rec, nodes_of, rewrite
+from ..ir.traverse import Rec, nodes_of, rewrite, substitute
 from ..ir.types import INT32
 from .apply_splits import var
 from .environment import Environment
 from .extern_stages import extern_query, required_by_extern
 from .loop_nest import StageNest
 from .schedule_functions import Nests, peel, rewrap
+from .trusted_values import trusted_values
 
 FuncValues = dict[tuple[str, int], Interval]
 
@@ -136,11 +137,12 @@ def collect_stages(nests: Nests, outputs: dict[str, Function], values: FuncValue
     return stages
 
 
-def _aligned(bound: Bound, low: n.Expr, high: n.Expr) -> tuple[n.Expr, n.Expr]:
-    """low..high under the promises and alignments of `bound`."""
+def _aligned(bound: Bound, low: n.Expr, high: n.Expr, here: bool) -> tuple[n.Expr, n.Expr]:
+    """low..high under the promises and alignments of `bound`; `here`: of one realization, else of all those that loops inside make."""
     if bound.extent is not None:
-        low = bound.min if bound.min is not None else low
-        return low, b.sub(b.add(low, bound.extent), b.i32(1))
+        start = bound.min if bound.min is not None else low
+        end = b.sub(b.add(start, bound.extent), b.i32(1))
+        return start, end if here or bound.min is not None else b.max_(high, end)
     if bound.modulus is not None:
         one = b.i32(1)
         if bound.remainder is None:  # align_extent: only the end moves
@@ -155,8 +157,8 @@ def _aligned(bound: Bound, low: n.Expr, high: n.Expr) -> tuple[n.Expr, n.Expr]:
 class BoundsInference:
     """The pass over one scheduled statement."""
 
-    def __init__(self, nests: Nests, stages: list[Stage]) -> None:
-        self.nests, self.stages = nests, stages
+    def __init__(self, nests: Nests, stages: list[Stage], trusted: set[str]) -> None:
+        self.nests, self.stages, self.trusted = nests, stages, trusted
         self.productions: dict[n.Stmt, frozenset[str]] = {}
         self.queries = itertools.count()
 
@@ -174,8 +176,17 @@ class BoundsInference:
         for (consumer, index), required in stage.required.items():
             here = any(nest.function.name == consumer and nest.index == index for nest in producing)
             if here or consumer in inner:
-                boxes.append(required)
+                boxes.append(required if here or stage.name in self.trusted else self.asked_by(consumer, index, required))
         return merge_boxes(*boxes) if boxes else None
+
+    def asked_by(self, consumer: str, index: int, required: Box) -> Box:
+        """What is read for the region asked of a consumer, without what its loops compute beyond it."""
+        nest = next(s.nest for s in self.stages if s.name == consumer and s.nest.index == index)
+        asked = {f"{nest.prefix}{v}.{end}": var(f"{nest.prefix}{v}.{end}_required") for v in nest.covers if v in nest.base_variables for end in ("min", "max")}
+        if not asked:
+            return required
+        return Box([Interval(i.min and substitute(asked, i.min), i.max and substitute(asked, i.max)) for i in required.intervals],
+                   required.used and substitute(asked, required.used))
 
     def define(self, stage: Stage, body: n.Stmt, producing: Sequence[StageNest], inner: frozenset[str], at_root: bool) -> n.Stmt:
         """`body` with the region of `stage` defined around it."""
@@ -197,8 +208,9 @@ class BoundsInference:
             low, high = need_low, need_high
             for bound in f.schedule.bounds:
                 if bound.var == v:
-                    low, high = _aligned(bound, low, high)
-                    if bound.extent is not None and nest.index == 0:
+                    here = _is_produced_here(body, f.name)
+                    low, high = _aligned(bound, low, high, here)
+                    if here and bound.extent is not None and nest.index == 0:
                         checks.append(_bound_check(f, v, (low, high), (need_low, need_high)))
             suffix = "_required" if nest.covers.get(v) else ""
             lets += [(f"{nest.prefix}{v}.min{suffix}", low), (f"{nest.prefix}{v}.max{suffix}", high)]
@@ -238,6 +250,14 @@ class BoundsInference:
         return n.For(op.name, op.min, op.extent, op.kind, op.partition, rewrap(around, b.let_stmts(lets, body)))
 
 
+def _is_produced_here(s: n.Stmt, name: str) -> bool:
+    """Whether the production of a Func is in a statement, but in none of its loops."""
+    if isinstance(s, n.Produce) and s.name == name:
+        return True
+    return bool(s.mask & n.Produce.bit) and not isinstance(s, n.For) and any(
+        isinstance(one, n.Stmt) and _is_produced_here(one, name) for one in s.children())
+
+
 def _bound_check(f: Function, v: str, bound: tuple[n.Expr, n.Expr], need: tuple[n.Expr, n.Expr]) -> n.Stmt:
     """The region promised by bound() must cover the region required."""
     message = n.Call(INT32, "halide_error_explicit_bounds_too_small", (
@@ -245,10 +265,11 @@ def _bound_check(f: Function, v: str, bound: tuple[n.Expr, n.Expr], need: tuple[
     return n.Assert(b.and_(b.le(bound[0], need[0]), b.le(need[1], bound[1])), message)
 
 
-def bounds_inference(s: n.Stmt, nests: Nests, outputs: dict[str, Function], values: FuncValues) -> n.Stmt:
+def bounds_inference(s: n.Stmt, env: Environment, nests: Nests, outputs: dict[str, Function], values: FuncValues) -> n.Stmt:
     """`s` with every region symbol defined."""
     stages = collect_stages(nests, outputs, values)
-    pass_ = BoundsInference(nests, stages)
+    exceed = any(nest.covers for nest in nests.stages)
+    pass_ = BoundsInference(nests, stages, trusted_values(env, values) if exceed else set())
     produced = pass_.produced_in(s)
     body = rewrite(s, {n.For: pass_.loop})
     pass_.productions[body] = produced

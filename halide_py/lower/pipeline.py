@@ -96,7 +96,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("undef", lambda s, c: undef.remove_undef(s)),
     Pass("atomics", lambda s, c: atomics.inject_atomics(s, c.nests.stages)),
     # Region symbols must be defined before anything can ask how much of an image is touched.
-    Pass("bounds_inference", lambda s, c: bounds_inference.bounds_inference(s, c.nests, c.output_names, c.values)),
+    Pass("bounds_inference", lambda s, c: bounds_inference.bounds_inference(s, c.env, c.nests, c.output_names, c.values)),
     # Where regions are symbols in terms of each other.
     Pass("region_overflow", lambda s, c: region_overflow.check_regions(s, c.nests)),
     # Sees the regions before sliding shrinks them: what the whole pipeline reads does not depend on sliding.

@@ -104,7 +104,7 @@ def loop_nest_text(outputs: Sequence[Function]) -> str:
     env = inline_functions(with_default_loops(environment(outputs), names, get_jit_target_from_environment()), names)
     s, nests = schedule_functions(env, names)
     values = function_values(env)
-    s = bounds_inference(s, nests, {f.name: env[f.name] for f in outputs}, values)
+    s = bounds_inference(s, env, nests, {f.name: env[f.name] for f in outputs}, values)
     s = allocation_bounds(sliding_window(s, env), env, values, nests)
     printer = _Printer(nests)
     printer.stmt(simplify(uniquify(s)), 0)  # loops of one iteration are none

@@ -37,6 +37,11 @@ def text(i: Interval) -> str:
 
 
 CASES: list[tuple[n.Expr, str]] = [
+    # Numbers that leave int32 are no ends: the sum may wrap.
+    (A(M(n.Cast(INT32, image(Int(16), X)), K(40000)), n.Cast(INT32, image(Int(16), Y))), "[-1310752768, 1310712767]"),
+    (A(M(n.Cast(INT32, image(Int(16), X)), K(50000)), M(n.Cast(INT32, image(Int(16), Y)), K(50000))), "[-inf, inf]"),
+    (M(M(n.Cast(INT32, image(Int(16), X)), n.Cast(INT32, image(Int(16), Y))), K(4)), "[-inf, inf]"),
+    (n.Cast(Int(16), Q(M(M(n.Cast(INT32, image(Int(16), X)), n.Cast(INT32, image(Int(16), Y))), K(4)), K(256))), "[(int16)-32768, (int16)32767]"),
     (X, "[a, b]"),
     (Z, "[z, z]"),
     (S(A(M(X, K(2)), K(1)), M(X, K(2))), "[1, 1]"),

@@ -107,3 +107,25 @@ def test_what_cannot_be_is_refused(name: str) -> None:
         _, g = pipeline(schedule)
         g.realize([16, 12])
     assert all(w in str(caught.value) for w in words), str(caught.value)
+
+
+@pytest.mark.parametrize("vector", [0, 8])
+def test_bound_extent_is_of_each_realization(vector: int) -> None:
+    """Per tile, not of all tiles together: a product of matrices in tiles of registers."""
+    n = 48
+    a, b = (np.random.default_rng(k).integers(0, 9, (n, n)).astype(np.int32) for k in (1, 2))
+    left, right = hl.Buffer(a), hl.Buffer(b)
+    k, product, out = hl.RDom([(0, n)]), hl.Func("product"), hl.Func("out")
+    xo, yo, xi, yi = hl.vars("xo yo xi yi")
+    product[x, y] += left[k, y] * right[x, k]
+    out[x, y] = product[x, y]
+    out.bound(x, 0, n).bound(y, 0, n).tile(x, y, xo, yo, xi, yi, 24, 4).reorder(xi, yi, yo, xo)
+    product.compute_at(out, yo).bound_extent(x, 24).bound_extent(y, 4)
+    product.update().unscheduled()
+    if vector:
+        product.vectorize(x, vector)
+        product.update().reorder(x, y, k).vectorize(x, vector)
+    np.testing.assert_array_equal(np.array(out.realize([n, n])), a @ b)
+    product.bound_extent(x, 20)
+    with pytest.raises(hl.PipelineError, match=r"Bounds given for product.* in x \(from 0 to 19\) do not cover required region \(from 0 to 23\)"):
+        out.realize([n, n])

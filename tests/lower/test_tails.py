@@ -121,3 +121,39 @@ def test_rows_of_a_fused_loop_that_are_computed_beyond_the_first() -> None:
     f.compute_root().fuse(x, y, t).split(t, xo, xi, 2, TS.ShiftInwards).split(xi, xoo, xoi, 3, TS.ShiftInwards)
     g.infer_input_bounds([5, 4])
     assert im.get().dim(1).min() <= -1
+
+
+@pytest.mark.parametrize("tail", [TS.RoundUp, TS.ShiftInwards], ids=lambda t: t.name)
+@pytest.mark.parametrize("at", ["root", "loop"])
+def test_what_nobody_asks_for_asks_nothing_of_others(tail: hl.TailStrategy, at: str) -> None:
+    """What a tail computes beyond the region asked for reads whatever is in memory: inputs are read as far as the result needs, as in Halide."""
+    im, f, g, out = hl.ImageParam(hl.UInt(8), 1), hl.Func("f"), hl.Func("g"), hl.Func("out")
+    g[x] = im[x] + hl.u8(1)
+    f[x] = g[x] * hl.u8(2)
+    out[x] = f[x] + f[x + 1]
+    out.split(x, xo, xi, 5)
+    f.vectorize(x, 32, tail)
+    for h in (f, g):
+        h.compute_root() if at == "root" else h.compute_at(out, xo)
+    out.infer_input_bounds([10])
+    assert (im.get().dim(0).min(), im.get().dim(0).extent()) == (0, 11)
+    data = np.arange(11, dtype=np.uint8)
+    im.set(hl.Buffer(data))
+    want = (data + 1) * 2
+    np.testing.assert_array_equal(np.array(out.realize([10])), want[:-1] + want[1:])
+
+
+@pytest.mark.parametrize("clamped", [False, True])
+def test_values_that_limit_an_index_are_computed_for_tails_too(clamped: bool) -> None:
+    """An index from memory is believed to be in range because its Func computes it so; where the use clamps it, it may be anything."""
+    im, g, f, out = hl.ImageParam(hl.Int(32), 1), hl.Func("g"), hl.Func("f"), hl.Func("out")
+    table = hl.Buffer(np.arange(8, dtype=np.int32) ** 2)
+    g[x] = hl.clamp(im[x], 0, 7)
+    f[x] = table[hl.clamp(g[x], 0, 7) if clamped else g[x]]
+    out[x] = f[x]
+    g.compute_root()
+    f.compute_root().vectorize(x, 32, TS.RoundUp)
+    out.infer_input_bounds([10])
+    assert im.get().dim(0).extent() == (32 if not clamped else 10)
+    im.set(hl.Buffer(np.arange(32, dtype=np.int32) - 5))
+    np.testing.assert_array_equal(np.array(out.realize([10])), np.clip(np.arange(10) - 5, 0, 7) ** 2)
