@@ -223,7 +223,7 @@ class Writer:
         weight = " + ".join(f"hl.f64({v}) * {0.37 + i}" for i, v in enumerate(at)) or "hl.f64(0)"
         term = " + ".join(f"{name}[{', '.join(at) or '()'}]{f'[{v}]' if values > 1 else ''} * {1 + 0.6 * v}" for v in range(values))
         extra = self.read(["s.x"]) if self.int(0, 2) == 0 else "hl.f64(0)"
-        self.line(f"loss[()] += ({term}) * (1.0 + {weight}) + {extra} + (P[0, 1] + Q[2] + k) * 0.01")
+        self.line(f"loss[()] += ({term}) * (1.0 + {weight}) + {extra} + (P[0, 1] * Q[2] * k) ** 2 * 0.01 + (P[0, 1] + Q[2] + k) * 0.01")
 
 
 def script(seed: int, count: int = 4) -> list[str]:
