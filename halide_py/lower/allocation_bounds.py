@@ -113,10 +113,9 @@ class AllocationBounds:
         return n.IfThenElse(s.condition, then_case, else_case), _merge(boxes, head)
 
     def _overshoots(self, s: n.Realize) -> bool:
-        """Whether a Func inside the Realize is computed piece by piece, and more of each piece than is asked for (RoundUp, ShiftInwards): it then
-        touches more of what it reads than its whole region says."""
+        """Whether more of a Func inside the Realize is computed than is asked for (RoundUp, ShiftInwards): its excess reads more than is computed."""
         inside = {p.name for p in nodes_of(s.body, n.Produce)} - {s.name}
-        return any(nest.covers and nest.function.name in inside and not nest.function.schedule.compute_level.is_root() for nest in self.nests.stages)
+        return any(nest.covers and nest.function.name in inside for nest in self.nests.stages)
 
     def realize(self, s: n.Realize) -> tuple[n.Stmt, Boxes]:
         """Close the box of one Realize with lets around it."""
