@@ -372,30 +372,48 @@ struct hl_library_entry {
     int (*argv)(void **args);
 };
 
-/* What the profiler knows: time that threads worked on each Func, and time between start and end of runs. `next` is another pipeline. */
+/* What the profiler knows of a Func: time that threads worked on it, and time in which at least one did; scratch memory in bytes, `stack_peak` that
+ * on the stack of a thread. Of a pipeline: time between start and end of runs. `next` is another pipeline. */
+struct hl_profile_memory {
+    uint64_t current, peak, total, count;
+};
 struct hl_profile_func {
     const char *name;
-    uint64_t nanoseconds, entered;
+    uint64_t nanoseconds, busy, entered;
+    struct hl_profile_memory memory;
+    uint64_t stack_peak, since;
+    int32_t threads;
+    char lock;
 };
 struct hl_profile_pipeline {
     const char *name;
     int32_t count;
     struct hl_profile_func *funcs;
     uint64_t runs, nanoseconds;
+    struct hl_profile_memory memory;
     struct hl_profile_pipeline *next;
 };
 struct hl_profile_run {
     struct hl_profile_pipeline *pipeline;
     uint64_t start, entered;
 };
+struct hl_profile_allocation {
+    struct hl_profile_pipeline *pipeline;
+    struct hl_profile_func *func;
+    uint64_t bytes;
+};
 const struct hl_profile_pipeline *hl_profile_first(void);
+/* The lines of the table that halide_profiler_report prints. */
+void hl_profile_table(void (*print)(void *context, const char *line), void *context);
 /* For generated code: the record of a pipeline; work on a Func (null: on none) from here, `counted` if a
- * production starts, on the one before from there; a run from here to there. */
-struct hl_profile_pipeline *hl_profile_pipeline(const char *name, int count, const char *const *funcs);
+ * production starts, on the one before from there; a run from here to there; memory of a Func (null: of none) held from here to there. */
+struct hl_profile_pipeline *hl_profile_pipeline(const char *name, int count, const char *const *funcs, const uint64_t *stack);
 struct hl_profile_func *hl_profile_enter(struct hl_profile_func *func, int counted);
 void hl_profile_leave(struct hl_profile_func *before);
 struct hl_profile_run hl_profile_begin(struct hl_profile_pipeline *pipeline);
 void hl_profile_finish(const struct hl_profile_run *run);
+struct hl_profile_allocation hl_profile_allocate(struct hl_profile_pipeline *pipeline, struct hl_profile_func *func, uint64_t bytes);
+void hl_profile_free(const struct hl_profile_allocation *held);
 
 /* Make a message the calling thread's last error, without telling the handler: what a handler does that keeps messages. */
 void hl_set_last_error(const char *message);

@@ -93,3 +93,8 @@ def _float(value: float, double: bool) -> str:
     if not any(c in text for c in ".e"):
         text += ".0"
     return f"({text}{suffix})" if text[0] == "-" else text + suffix
+
+
+def comment(name: str) -> str:
+    """An IR name in a comment."""
+    return name.replace("*/", "* /")

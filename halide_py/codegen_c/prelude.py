@@ -128,7 +128,8 @@ static inline void hl_scratch_end(struct hl_scratch *s) {
 #define HL_SCRATCH __attribute__((cleanup(hl_scratch_end)))""")
 _add("hl_profiled", """static inline void hl_profile_end(struct hl_profile_func **before) { hl_profile_leave(*before); }
 #define HL_PROFILED __attribute__((cleanup(hl_profile_end), unused))
-#define HL_PROFILED_RUN __attribute__((cleanup(hl_profile_finish), unused))""")
+#define HL_PROFILED_RUN __attribute__((cleanup(hl_profile_finish), unused))
+#define HL_PROFILED_MEMORY __attribute__((cleanup(hl_profile_free), unused))""")
 _add("hl_lock", """#ifdef __cplusplus
 extern "C"
 #endif

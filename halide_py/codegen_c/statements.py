@@ -11,17 +11,10 @@ from ..ir import nodes as n
 from ..ir.intrinsics import PLACES
 from ..ir.traverse import nodes_of
 from ..ir.types import Type
-from . import atomics, closures, memory
-from .ctypes_of import memory_type
+from . import allocations, atomics, closures, memory
+from .ctypes_of import comment, memory_type
 from .emitter import Emitter
 from .expressions import bind
-
-STACK_LIMIT = 16 << 10  # bytes of a constant-size allocation that go on the stack
-
-
-def comment(name: str) -> str:
-    """An IR name in a comment."""
-    return name.replace("*/", "* /")
 
 
 def stmt(em: Emitter, s: n.Stmt) -> None:
@@ -176,45 +169,15 @@ def _store(em: Emitter, s: n.Store) -> None:
 
 
 def _allocate(em: Emitter, s: n.Allocate) -> None:
-    """Constant sizes of moderate extent on the stack; the rest from the runtime, freed on every way out of the block."""
-    size = b.i32(1)
-    for e in s.extents:
-        size = b.mul(size, e)
-    count, t = b.as_int(size), s.type
     em.open("{")
-    name = em.unit.fresh(s.name)
-    on_stack = s.memory in (n.MemoryType.Stack, n.MemoryType.Register)
-    if count is not None and (on_stack or (s.memory is n.MemoryType.Auto and count * t.bytes() <= STACK_LIMIT)):
-        em.line(f"{memory_type(t)} {name}[{max(count + s.padding, 1)}] __attribute__((aligned(64))); /* {comment(s.name)} */")
-        em.arrays.add(s.name)
-    else:
-        _heap(em, s, name)
+    name = allocations.declare(em, s)
     em.bound(s.name)
     before = em.names.get(s.name), em.pointers.get(s.name)
-    em.names[s.name], em.pointers[s.name] = name, t
+    em.names[s.name], em.pointers[s.name] = name, s.type
     stmt(em, s.body)
     em.close()
     if before[0] is not None and before[1] is not None:
         em.names[s.name], em.pointers[s.name] = before[0], before[1]
-
-
-def _heap(em: Emitter, s: n.Allocate, name: str) -> None:
-    ctype = memory_type(s.type)
-    product = "1"
-    for e in s.extents:
-        product = em.scalar(e) if product == "1" else f"{em.unit.helper('hl_times')}({product}, {em.scalar(e)})"
-    amount = f"{em.unit.helper('hl_bytes')}({product}, {s.padding}, {s.type.bytes()})"
-    held = em.unit.fresh(f"{s.name}_memory")
-    em.unit.helper("hl_scratch")
-    em.line(f"HL_SCRATCH struct hl_scratch {held} = {{HL_NULL, {em.context}}}; /* {comment(s.name)} */")
-    get = f"{held}.memory = halide_malloc({em.context}, {amount});"
-    failed = f"if (HL_UNLIKELY({held}.memory == HL_NULL)) return halide_error_out_of_memory({em.context});"
-    if b.is_true(s.condition):
-        em.line(get)
-        em.line(failed)
-    else:
-        em.line(f"if ({em.scalar(s.condition)}) {{ {get} {failed} }}")
-    em.line(f"{ctype} *HL_RESTRICT const {name} = ({ctype} *){held}.memory;")
 
 
 def _if(em: Emitter, s: n.IfThenElse) -> None:

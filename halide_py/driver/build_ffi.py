@@ -34,10 +34,15 @@ struct halide_trace_event_t {
 typedef int32_t (*halide_trace_t)(void *user_context, const struct halide_trace_event_t *event);
 halide_trace_t halide_set_custom_trace(halide_trace_t trace);
 void hl_set_last_error(const char *message);
-struct hl_profile_func { const char *name; uint64_t nanoseconds, entered; };
-struct hl_profile_pipeline {
-    const char *name; int32_t count; struct hl_profile_func *funcs; uint64_t runs, nanoseconds; struct hl_profile_pipeline *next;
+struct hl_profile_memory { uint64_t current, peak, total, count; };
+struct hl_profile_func {
+    const char *name; uint64_t nanoseconds, busy, entered; struct hl_profile_memory memory; uint64_t stack_peak, since; int32_t threads; char lock;
 };
+struct hl_profile_pipeline {
+    const char *name; int32_t count; struct hl_profile_func *funcs; uint64_t runs, nanoseconds; struct hl_profile_memory memory;
+    struct hl_profile_pipeline *next;
+};
+void hl_profile_table(void (*print)(void *context, const char *line), void *context);
 const struct hl_profile_pipeline *hl_profile_first(void);
 void halide_profiler_reset(void);
 int halide_set_num_threads(int n);

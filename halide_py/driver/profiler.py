@@ -1,4 +1,4 @@
-"""The profiler as Python sees it: the time of each pipeline compiled with the target feature `profile`, by Func."""
+"""The profiler as Python sees it: time and memory of each pipeline compiled with the target feature `profile`, by Func."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from .abi import runtime
 
 
 def profiler_results() -> dict[str, dict[str, Any]]:
-    """By pipeline: `runs`, `seconds` from start to end of all runs, `threads` at work on average, and `funcs`, by Func: `seconds` of all threads and
-    `times` it was produced. Pipelines that did not run since `profiler_reset()` are left out; those of one name are added up.
+    """By pipeline: `runs`, `seconds` from start to end of all runs, `threads` at work on average, scratch memory, and `funcs`.
+
+    By Func: `seconds` of all threads, `times` it was produced, `threads` that worked on it on average while any did, scratch memory, and `stack`: bytes
+    on the stack of a thread. Scratch memory is `peak` (bytes at one time), `allocations` (their number) and `average` (bytes of one). Pipelines that did
+    not run since `profiler_reset()` are left out; those of one name are added up.
 
     >>> f.realize([640, 480], hl.Target("host-profile"))
     >>> hl.profiler_results()["f"]["funcs"]["blur"]["seconds"]
@@ -19,27 +22,46 @@ def profiler_results() -> dict[str, dict[str, Any]]:
     p = runtime().hl_profile_first()
     while p:
         if p.runs:
-            one = found.setdefault(ffi.string(p.name).decode(), {"runs": 0, "seconds": 0.0, "threads": 0.0, "funcs": {}})
+            one = found.setdefault(ffi.string(p.name).decode(), {"runs": 0, "seconds": 0.0, "threads": 0.0, **_NO_MEMORY, "funcs": {}})
             one["runs"] += int(p.runs)
             one["seconds"] += p.nanoseconds / 1e9
+            _add_memory(one, p.memory)
             for i in range(p.count):
-                func = one["funcs"].setdefault(ffi.string(p.funcs[i].name).decode(), {"seconds": 0.0, "times": 0})
-                func["seconds"] += p.funcs[i].nanoseconds / 1e9
-                func["times"] += int(p.funcs[i].entered)
+                f = p.funcs[i]
+                func = one["funcs"].setdefault(ffi.string(f.name).decode(), {"seconds": 0.0, "times": 0, "threads": 0.0, **_NO_MEMORY, "stack": 0, "busy": 0.0})
+                func["seconds"] += f.nanoseconds / 1e9
+                func["times"] += int(f.entered)
+                func["busy"] += f.busy / 1e9
+                func["stack"] = max(func["stack"], int(f.stack_peak))
+                _add_memory(func, f.memory)
         p = p.next
     for one in found.values():
+        for func in one["funcs"].values():
+            func["threads"] = func["seconds"] / max(func.pop("busy"), 1e-12)
         one["threads"] = sum(f["seconds"] for f in one["funcs"].values()) / max(one["seconds"], 1e-12)
     return found
 
 
+_NO_MEMORY: dict[str, Any] = {"peak": 0, "allocations": 0, "average": 0.0}
+
+
+def _add_memory(to: dict[str, Any], m: Any) -> None:
+    total = to["average"] * to["allocations"] + m.total
+    to["peak"] = max(to["peak"], int(m.peak))
+    to["allocations"] += int(m.count)
+    to["average"] = total / max(to["allocations"], 1)
+
+
 def profiler_report() -> str:
-    """`profiler_results()` as a table."""
-    lines = []
-    for name, one in profiler_results().items():
-        lines.append(f"{name}: {one['seconds'] * 1e3:.3f} ms in {one['runs']} runs, {one['threads']:.2f} threads")
-        total = max(sum(f["seconds"] for f in one["funcs"].values()), 1e-12)
-        lines += [f"  {func:24} {f['seconds'] * 1e3:10.3f} ms {100 * f['seconds'] / total:5.1f}% {f['times']:10} times" for func, f in one["funcs"].items()]
-    return "\n".join(lines)
+    """The table that `halide_profiler_report` prints in C programs."""
+    lines: list[str] = []
+
+    @ffi.callback("void(void *, const char *)")  # type: ignore[untyped-decorator]
+    def keep(context: Any, line: Any) -> None:
+        lines.append(ffi.string(line).decode())
+
+    runtime().hl_profile_table(keep, ffi.NULL)
+    return "".join(lines).rstrip()
 
 
 def profiler_reset() -> None:

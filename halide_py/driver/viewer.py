@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ..codegen_c.statements import STACK_LIMIT
-from ..ir import build as b
+from ..codegen_c.allocations import constant_elements, stack_elements
 from ..ir import nodes as n
 from ..ir.html import folding, page
 from ..ir.printer import to_text
@@ -56,14 +55,9 @@ def allocations(s: n.Stmt, loops: tuple[str, ...] = ()) -> Iterator[Storage]:
     if not s.mask & n.Allocate.bit:
         return
     if isinstance(s, n.Allocate):
-        elements = b.i32(1)
-        for e in s.extents:
-            elements = b.mul(elements, e)
-        count = b.as_int(elements)
-        size = None if count is None else max(count + s.padding, 1) * s.type.bytes()
-        asked = s.memory in (n.MemoryType.Stack, n.MemoryType.Register)
-        stack = size is not None and (asked or s.memory is n.MemoryType.Auto and size <= STACK_LIMIT)
-        yield Storage(s.name, f"{s.type} × " + (" × ".join(map(to_text, s.extents)) or "1"), size, "stack" if stack else "heap", loops)
+        count = constant_elements(s)
+        size, place = None if count is None else count * s.type.bytes(), "heap" if stack_elements(s) is None else "stack"
+        yield Storage(s.name, f"{s.type} × " + (" × ".join(map(to_text, s.extents)) or "1"), size, place, loops)
     inner = (*loops, s.name) if isinstance(s, n.For) else loops
     for child in s.children():
         if isinstance(child, n.Stmt):

@@ -34,7 +34,7 @@ def test_funcs_are_counted_and_their_times_add_up() -> None:
     assert one["runs"] == 3 and one["seconds"] > 0 and one["threads"] > 0
     assert {name: func["times"] for name, func in one["funcs"].items()} == {"profiled": 3, "prepared": 15}
     table = hl.profiler_report()
-    assert "in 3 runs" in table and "15 times" in table
+    assert "profiled\n total time: " in table and "  runs: 3  " in table and "times: 15 " in table
     hl.profiler_reset()
     assert hl.profiler_results() == {} and hl.profiler_report() == ""
 
@@ -79,4 +79,60 @@ int main(void) {
 """)
     subprocess.run([*find_compiler(), "main.c", "measured.a", "-o", "main", "-lpthread", "-lm"], cwd=tmp_path, check=True)
     done = subprocess.run([str(tmp_path / "main")], capture_output=True, text=True, check=True)
-    assert "measured: " in done.stderr and " in 2 runs" in done.stderr and done.stderr.rstrip().endswith("2 times")
+    assert done.stderr.startswith("measured\n total time: ") and "  runs: 2  " in done.stderr and "times: 2 " in done.stderr
+    assert " heap allocations: 0  peak heap usage: 0 bytes\n" in done.stderr
+
+
+def test_memory_of_each_func_is_counted() -> None:
+    whole, row, small, f, p = hl.Func("kept_whole"), hl.Func("kept_row"), hl.Func("kept_small"), hl.Func("keeps"), hl.Param(hl.Bool(), "p")
+    maybe, pair = hl.Func("kept_maybe"), hl.Func("kept_pair")
+    whole[x, y] = x + y
+    pair[x, y] = (hl.u8(x), hl.f64(y))
+    row[x, y] = whole[x, y] * 2 + hl.i32(pair[x, y][0] + pair[x, y][1])
+    small[x, y] = row[x, y] + 1
+    maybe[x, y] = x * y
+    f[x, y] = small[x, y] + small[x + 1, y] + hl.select(p, maybe[x, y], 0)
+    for g in (whole, maybe):
+        g.compute_root()
+    row.compute_at(f, y)
+    pair.compute_at(f, y)
+    small.compute_at(f, x)
+    target = hl.Target("host-profile")
+    p.set(False)
+    hl.profiler_reset()
+    f.realize([100, 10], target)
+    one = hl.profiler_results()["keeps"]
+    funcs = one["funcs"]
+    assert {n: (g["allocations"], g["times"]) for n, g in funcs.items()} == {
+        "keeps": (0, 1), "kept_small": (0, 1000), "kept_row": (10, 10), "kept_pair": (20, 10), "kept_whole": (1, 1), "kept_maybe": (funcs["kept_maybe"]["times"], funcs["kept_maybe"]["times"])}
+    padding = 64 * 4  # at most, of an allocation of int32
+    assert 101 * 10 * 4 <= funcs["kept_whole"]["peak"] == funcs["kept_whole"]["average"] <= 101 * 10 * 4 + padding
+    assert 101 * 4 <= funcs["kept_row"]["peak"] == funcs["kept_row"]["average"] <= 101 * 4 + padding
+    assert 101 * 9 <= funcs["kept_pair"]["peak"] == 2 * funcs["kept_pair"]["average"]
+    assert funcs["kept_small"]["stack"] >= 8 and funcs["kept_whole"]["stack"] == 0
+    assert one["allocations"] == sum(g["allocations"] for g in funcs.values())
+    assert one["peak"] == funcs["kept_whole"]["peak"] + funcs["kept_row"]["peak"] + funcs["kept_pair"]["peak"] + funcs["kept_maybe"]["peak"]
+    assert "  num: 10  avg: " in hl.profiler_report() and "  stack: " in hl.profiler_report()
+
+
+def test_threads_of_each_func_are_those_that_work_at_the_same_time() -> None:
+    f, serial, r = hl.Func("many"), hl.Func("alone"), hl.RDom([(0, 200000)])
+    serial[x] = hl.f32(0)
+    serial[x] += hl.sin(hl.f32(r.x + x))
+    f[x, y] = serial[x]
+    f[x, y] += hl.sin(hl.f32(r.x + x + y))
+    serial.compute_root()
+    f.update().parallel(y)
+    before = hl.set_num_threads(4)
+    try:
+        hl.profiler_reset()
+        f.realize([2, 16], hl.Target("host-profile"))
+        funcs = hl.profiler_results()["many"]["funcs"]
+        assert funcs["alone"]["threads"] == pytest.approx(1)
+        assert 1.2 < funcs["many"]["threads"] <= 4.01
+        hl.set_num_threads(1)
+        hl.profiler_reset()
+        f.realize([2, 16], hl.Target("host-profile"))
+        assert hl.profiler_results()["many"]["funcs"]["many"]["threads"] == pytest.approx(1)
+    finally:
+        hl.set_num_threads(before)
