@@ -72,8 +72,8 @@ def weaken(objects: list[str]) -> None:
         run([objcopy, f"--weaken-symbols={names}", compiled])
 
 
-def build_runtime_library(target: Path, link_headers: bool) -> None:
-    """Compile runtime/*.c into `target`; headers are copied there, or the folder linked, so that a checkout's edits take effect."""
+def build_runtime_library(target: Path, link: bool) -> None:
+    """Compile runtime/*.c into `target`; headers and sources are copied there, or the folder linked, so that a checkout's edits take effect."""
     compiler = find_compiler()
     if compiler is None:
         raise SystemExit("No C compiler found: install gcc or clang, or `pip install ziglang`, or set HL_CC.")
@@ -91,7 +91,8 @@ def build_runtime_library(target: Path, link_headers: bool) -> None:
         run([*find_archiver(compiler), "rcs", new_static, *objects["static"]])
         for new, final in ((new_shared, shared), (new_static, static)):
             replace(Path(new), final)
-    place_headers(target / "include", link_headers)
+    place(headers(), target / "include", link)
+    place(sources(), target / "src", link)
 
 
 def replace(new: Path, final: Path) -> None:
@@ -107,18 +108,23 @@ def headers() -> list[Path]:
     return [header for header in sorted(SOURCES.glob("*.h")) if header.name != "hl_internal.h"]
 
 
-def place_headers(include: Path, link: bool) -> None:
-    """Copy the headers to a folder, or make it a link to where they are."""
-    if include.is_symlink():
-        include.unlink()
-    elif include.exists():
-        shutil.rmtree(include)
+def sources() -> list[Path]:
+    """What the runtime is compiled from for other machines: all that is no public header."""
+    return [source for source in sorted(SOURCES.glob("*.[ch]")) if source not in headers()]
+
+
+def place(files: list[Path], folder: Path, link: bool) -> None:
+    """Copy files to a folder, or make it a link to where they are."""
+    if folder.is_symlink():
+        folder.unlink()
+    elif folder.exists():
+        shutil.rmtree(folder)
     if link:
-        include.symlink_to(os.path.relpath(SOURCES, include.parent))
+        folder.symlink_to(os.path.relpath(SOURCES, folder.parent))
         return
-    include.mkdir()
-    for header in headers():
-        shutil.copyfile(header, include / header.name)
+    folder.mkdir()
+    for one in files:
+        shutil.copyfile(one, folder / one.name)
 
 
 class BuildRuntime(Command):
@@ -142,11 +148,11 @@ class BuildRuntime(Command):
         """Build."""
         inplace = self.inplace or self.editable_mode
         target = (ROOT if inplace else Path(self.build_lib or "build/lib")) / PACKAGE
-        build_runtime_library(target, link_headers=bool(inplace))
+        build_runtime_library(target, link=bool(inplace))
 
     def get_outputs(self) -> list[str]:
         """setuptools: the files this command makes."""
-        names = [f"{LIBRARY}.so", f"{LIBRARY}.a"] + [f"include/{header.name}" for header in headers()]
+        names = [f"{LIBRARY}.so", f"{LIBRARY}.a"] + [f"include/{h.name}" for h in headers()] + [f"src/{s.name}" for s in sources()]
         return [str(Path(self.build_lib or "build/lib") / PACKAGE / name) for name in names]
 
     def get_output_mapping(self) -> dict[str, str]:
@@ -169,7 +175,7 @@ class Develop(develop):
 
     def run(self) -> None:
         """Build the runtime in place first."""
-        build_runtime_library(ROOT / PACKAGE, link_headers=True)
+        build_runtime_library(ROOT / PACKAGE, link=True)
         super().run()
 
 

@@ -434,7 +434,7 @@ int halide_trace_helper(void *user_context, const char *func, void *value, int *
 
 /* Tasks that run at the same time. `group` is memory of HL_GROUP_WORDS 64-bit words and one for each of its n semaphores, which start at `counts`.
  * To acquire takes one, waiting for it; it gives 0, or another number where a task of the fork has failed: then leave with that. */
-enum { HL_GROUP_WORDS = 14 };
+enum { HL_GROUP_WORDS = 16 };
 int hl_semaphores_init(void *group, int32_t n, const int32_t *counts);
 int hl_semaphore_acquire(void *group, int32_t i);
 int hl_semaphore_release(void *group, int32_t i);

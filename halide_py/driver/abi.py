@@ -19,6 +19,7 @@ from ._ffi import ffi
 
 RUNTIME_DIR = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "_runtime")
 INCLUDE_DIR = os.path.join(RUNTIME_DIR, "include")
+SOURCE_DIR = os.path.join(RUNTIME_DIR, "src")
 STATIC_RUNTIME = os.path.join(RUNTIME_DIR, "libhalide_py_runtime.a")
 SHARED_RUNTIME = os.path.join(RUNTIME_DIR, "libhalide_py_runtime.so")
 HOST_DIRTY, DEVICE_DIRTY = 1, 2  # bits of halide_buffer_t.flags

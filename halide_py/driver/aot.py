@@ -24,7 +24,7 @@ from ..ir.types import Handle
 from ..lower.environment import environment
 from ..lower.print_loop_nest import loop_nest_text
 from .build import lower_to_module
-from .cross import is_foreign, toolchain_for_files
+from .cross import has_runtime, runtime_advice, toolchain_for_files
 from .embedded import ConstantBuffer, call_with_constants
 from .graph import Requirement, function_expressions
 from .runtime_names import Prefixes, macros
@@ -67,13 +67,13 @@ class Unit:
 
     @property
     def contains_runtime(self) -> bool:
-        """Whether objects and libraries contain the C runtime, which we have for this machine only."""
-        return not self.target.has_feature(TargetFeature.NoRuntime) and not is_foreign(self.target)
+        """Whether objects and libraries contain the C runtime, which we have for this machine, and with ziglang for others."""
+        return not self.target.has_feature(TargetFeature.NoRuntime) and has_runtime(self.target, self.tools)
 
     def has_runtime(self, what: str) -> bool:
         """Whether a file contains the C runtime. Warns when it should and cannot."""
-        if is_foreign(self.target) and not self.target.has_feature(TargetFeature.NoRuntime):
-            warn(f"The {what} of {self.name} for {self.target} is without the C runtime: link it with halide_py's runtime/*.c compiled for that machine.")
+        if not self.contains_runtime and not self.target.has_feature(TargetFeature.NoRuntime):
+            warn(f"The {what} of {self.name} for {self.target} is without the C runtime: {runtime_advice(self.target)}, and link it.")
         return self.contains_runtime
 
     @property

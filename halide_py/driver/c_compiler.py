@@ -125,9 +125,14 @@ def compile_object(text: str, output: str, t: Toolchain, folder: str, flags: Seq
     _step([*t.command, *t.flags, *t.arch, "-I", INCLUDE_DIR, "-x", "c++", source, *flags, "-o", output], data)
 
 
+def compile_c(source: str, output: str, t: Toolchain, flags: Sequence[str]) -> None:
+    """Build an object file of the C file `source`."""
+    _step([*t.command, "-std=gnu11", "-O2", "-fPIC", *t.arch, *flags, "-I", INCLUDE_DIR, "-x", "c", "-c", source, "-o", output], b"")
+
+
 def link_shared(objects: Sequence[str], output: str, t: Toolchain) -> None:
     """Link object files and static libraries into the shared object `output`."""
-    _step([*t.command, "-shared", "-o", output, *objects, "-pthread", "-lm"], b"")
+    _step([*t.command, *t.arch, "-shared", "-o", output, *objects, "-pthread", "-lm"], b"")
 
 
 def _written(data: bytes, folder: str) -> str:

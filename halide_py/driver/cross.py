@@ -1,15 +1,24 @@
-"""Compilers for other machines than this: clang makes objects for all of them, without their C libraries, which generated code does not include.
+"""Compilers for other machines than this: PyPI's ziglang, which makes objects, libraries and the C runtime for them; or clang, which makes objects
+without their C libraries, which generated code does not include, and so without the runtime.
 
-Objects made so are without the C runtime, whose files need the other system's headers. What a target's features ask for and cannot be said to clang is
-refused.
+What a target's features ask for and cannot be said to the compiler is refused.
 """
 
 from __future__ import annotations
 
+import functools
+import os
+import tempfile
+from pathlib import Path
+
 from ..errors import CompileError
 from ..ir.target import ISA_FEATURES, Target, host_target
 from ..ir.target_words import TargetArch, TargetFeature, TargetOS
-from .toolchain import Toolchain, clang_command, toolchain, toolchain_of, x86_flags
+from .abi import SOURCE_DIR
+from .binaries import archive, weakened
+from .c_compiler import compile_c
+from .cache import cache_dir, digest, write_atomically
+from .toolchain import Toolchain, clang_command, toolchain, toolchain_of, x86_flags, zig_command
 
 _A, _O, _F = TargetArch, TargetOS, TargetFeature
 _TRIPLES = {
@@ -21,6 +30,11 @@ _TRIPLES = {
     (_O.IOS, _A.ARM, 32): "armv7-apple-ios9", (_O.Windows, _A.X86, 64): "x86_64-pc-windows-msvc", (_O.Windows, _A.X86, 32): "i686-pc-windows-msvc",
     (_O.Windows, _A.ARM, 64): "aarch64-pc-windows-msvc",
 }
+_ZIG = {
+    (_O.Linux, _A.X86, 64): "x86_64-linux-gnu", (_O.Linux, _A.X86, 32): "x86-linux-gnu", (_O.Linux, _A.ARM, 64): "aarch64-linux-gnu",
+    (_O.Linux, _A.ARM, 32): "arm-linux-gnueabihf", (_O.Linux, _A.RISCV, 64): "riscv64-linux-gnu", (_O.Linux, _A.POWERPC, 64): "powerpc64le-linux-gnu",
+    (_O.OSX, _A.X86, 64): "x86_64-macos", (_O.OSX, _A.ARM, 64): "aarch64-macos",
+}
 _ARM_64 = {_F.ARMv8a: "armv8-a", _F.ARMv81a: "armv8.1-a", _F.ARMv82a: "armv8.2-a", _F.ARMv83a: "armv8.3-a", _F.ARMv84a: "armv8.4-a",
            _F.ARMv85a: "armv8.5-a", _F.ARMv86a: "armv8.6-a", _F.ARMv87a: "armv8.7-a", _F.ARMv88a: "armv8.8-a"}
 
@@ -31,27 +45,68 @@ def is_foreign(target: Target) -> bool:
     return (target.arch, target.bits, target.os) != (host.arch, host.bits, host.os)
 
 
+def has_runtime(target: Target, tools: Toolchain) -> bool:
+    """Whether the C runtime can be had for a target whose code a compiler makes."""
+    return not is_foreign(target) or tools.is_zig and (target.os, target.arch, target.bits) in _ZIG
+
+
+def runtime_advice(target: Target) -> str:
+    """How to get the C runtime for a machine that there is none for here."""
+    zig = "`pip install ziglang`, or " if (target.os, target.arch, target.bits) in _ZIG else ""
+    return f"{zig}compile halide_py's runtime/*.c for that machine"
+
+
 def toolchain_for_files(target: Target) -> Toolchain:
     """The compiler for files of a target, this machine or another. Raises CompileError when there is none, or it cannot make what is asked for."""
     if not is_foreign(target):
         return toolchain(target)
-    triple = _TRIPLES.get((target.os, target.arch, target.bits))
+    system, wanted = (target.os, target.arch, target.bits), ISA_FEATURES & set(target.features())
+    if system in _ZIG and zig_command():
+        return toolchain_of(zig_command(), (f"--target={_ZIG[system]}", *_isa_flags(target, wanted, zig=True)))
+    triple = _TRIPLES.get(system)
     if triple is None:
         raise CompileError(f"Cannot compile for {target}: there is no way to say it to clang. Use compile_to_c() and a compiler for that machine")
-    wanted = ISA_FEATURES & set(target.features())
     command = clang_command(f"Cannot compile for {target} on {host_target()}: that needs clang; or use compile_to_c() and a compiler for that machine")
     if _F.ARMv7s in wanted:  # Apple's name of a processor
         triple, wanted = triple.replace("armv7-", "armv7s-"), wanted - {_F.ARMv7s}
     return toolchain_of(command, (f"--target={triple}", *_isa_flags(target, wanted)))
 
 
-def _isa_flags(target: Target, wanted: set[TargetFeature] | frozenset[TargetFeature]) -> tuple[str, ...]:
+def _isa_flags(target: Target, wanted: set[TargetFeature] | frozenset[TargetFeature], zig: bool = False) -> tuple[str, ...]:
     if target.arch is TargetArch.X86:
         return x86_flags(target, wanted)
     versions = sorted(f for f in wanted if f in _ARM_64 and target.bits == 64)
-    plus = {f: word for f, word in ((_F.ARMDotProd, "+dotprod"), (_F.ARMFp16, "+fp16")) if f in wanted and target.bits == 64}
-    flags = [f"-march={_ARM_64[versions[-1]] if versions else 'armv8.2-a' if plus else 'armv8-a'}{''.join(plus.values())}"] if versions or plus else []
+    plus = {f: word for f, word in ((_F.ARMDotProd, "dotprod"), (_F.ARMFp16, "fullfp16" if zig else "fp16")) if f in wanted and target.bits == 64}
     known = {*versions, *plus}
     if wanted - known:
         raise CompileError(f"Cannot compile for {target}: no way is known to ask clang for {', '.join(f.label for f in sorted(wanted - known))}")
-    return tuple(flags)
+    if not known:
+        return ()
+    version = _ARM_64[versions[-1]] if versions else "armv8.2-a" if plus else "armv8-a"
+    if zig:
+        return ("-mcpu=" + "+".join(["generic", "v" + version[4:-2].replace(".", "_") + "a", *plus.values()]),)
+    return ("-march=" + "+".join([version, *plus.values()]),)
+
+
+@functools.lru_cache(maxsize=16)
+def foreign_runtime(tools: Toolchain, renaming: str) -> bytes:
+    """The C runtime as a static library for the machine that a compiler is set to; kept on disk. `renaming`: macros in front of each file.
+
+    Raises InternalError when it does not compile.
+    """
+    folder, names = cache_dir(), sorted(name for name in os.listdir(SOURCE_DIR) if name.endswith(".c"))
+    texts = [Path(SOURCE_DIR, name).read_text(encoding="utf-8") for name in sorted(os.listdir(SOURCE_DIR)) if name.endswith((".c", ".h"))]
+    kept = os.path.join(folder, f"runtime-{digest(tools.identity(), renaming, *texts)}.a") if folder else ""
+    if kept and os.path.exists(kept):
+        return Path(kept).read_bytes()
+    with tempfile.TemporaryDirectory(prefix="halide_py-") as work:
+        before, library = Path(work, "before.h"), os.path.join(work, "runtime.a")
+        before.write_text(renaming, encoding="utf-8")
+        made = [os.path.join(work, name[:-1] + "o") for name in names]
+        for name, output in zip(names, made):
+            compile_c(os.path.join(SOURCE_DIR, name), output, tools, ("-DHL_ERRORS_TO_STDERR", "-include", str(before)))
+            Path(output).write_bytes(weakened(Path(output).read_bytes()))
+        archive(library, made, tools)
+        if kept:
+            write_atomically(kept, Path(library).read_bytes())
+        return Path(library).read_bytes()

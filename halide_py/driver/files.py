@@ -11,8 +11,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,21 +21,23 @@ from ..codegen_c.header import header
 from ..codegen_c.python_extension import python_extension
 from ..codegen_c.pytorch import pytorch_header
 from ..codegen_c.registration import registration
-from ..errors import CompileError, InternalError
+from ..errors import CompileError
 from ..ir.html import to_html
 from ..ir.printer import to_text
+from ..ir.target import Target
+from ..ir.target_words import TargetFeature
 from .abi import INCLUDE_DIR
 from .aot import Unit
+from .binaries import archive, join_objects
 from .build import link_inputs
 from .c_compiler import compile_object, link_shared
 from .cache import write_atomically
-from .cross import is_foreign
+from .cross import foreign_runtime, has_runtime, is_foreign, runtime_advice, toolchain_for_files
 from .file_types import OutputFileType
-from .runtime_names import Prefixes, macros, renamed, static_runtime
-from .toolchain import Toolchain, clang_toolchain
+from .runtime_names import Prefixes, all_macros, macros, renamed, static_runtime
+from .toolchain import clang_toolchain
 from .viewer import viewer
 
-_WHOLE = "-all_load" if sys.platform == "darwin" else "--whole-archive"
 _INCLUDE = re.compile(r'^#include "(hl_\w+\.h)"\n', re.MULTILINE)
 
 
@@ -95,6 +95,16 @@ def _with_clang(unit: Unit) -> Unit:
     return replace(unit, tools=clang_toolchain(unit.target))
 
 
+def runtime_of(unit: Unit, folder: str) -> str:
+    """The runtime's static library for a unit's target, its functions named as the unit says; made in `folder` if it is not there already."""
+    if not is_foreign(unit.target):
+        return static_runtime(unit.prefixes, folder)
+    library = os.path.join(folder, "foreign_runtime.a")
+    with open(library, "wb") as file:
+        file.write(foreign_runtime(unit.tools, all_macros(unit.prefixes)))
+    return library
+
+
 def object_file(unit: Unit) -> bytes:
     """One object: the pipelines, and the runtime unless the target says no_runtime."""
     with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
@@ -102,7 +112,7 @@ def object_file(unit: Unit) -> bytes:
         compile_object(unit.c_text(inside), made, unit.tools, folder)
         if not inside:
             return read_bytes(made)
-        join_objects([made, _WHOLE, static_runtime(unit.prefixes, folder)], joined)
+        join_objects([made], runtime_of(unit, folder), joined, unit.tools)
         return read_bytes(joined)
 
 
@@ -112,19 +122,20 @@ def static_library(unit: Unit) -> bytes:
         compiled, library, inside = os.path.join(folder, f"{unit.name}.o"), os.path.join(folder, "library.a"), unit.has_runtime("static library")
         compile_object(unit.c_text(inside), compiled, unit.tools, folder)
         if inside:
-            shutil.copyfile(static_runtime(unit.prefixes, folder), library)
+            shutil.copyfile(runtime_of(unit, folder), library)
         archive(library, [compiled], unit.tools)
         return read_bytes(library)
 
 
 def shared_library(unit: Unit) -> bytes:
-    """A shared library with the runtime inside, and a list of its functions for `load_library`. Raises CompileError for other machines."""
-    if is_foreign(unit.target):
-        raise CompileError(f"A shared library for {unit.target} needs that system's linker and C library: write an object or static_library, and link it there")
+    """A shared library with the runtime inside, and a list of its functions for `load_library`. Raises CompileError for machines without a linker here."""
+    if not has_runtime(unit.target, unit.tools):
+        raise CompileError(f"A shared library for {unit.target} needs that system's linker and C library: write an object or static_library, and link it there; "
+                           "PyPI's ziglang has those of Linux and macOS")
     with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
         compiled, library, inside = os.path.join(folder, f"{unit.name}.o"), os.path.join(folder, "library.so"), unit.has_runtime("shared library")
         compile_object(unit.c_text(inside) + unit.listing(), compiled, unit.tools, folder)
-        link_shared([compiled, *link_inputs(unit.module), *([static_runtime(unit.prefixes, folder)] if inside else [])], library, unit.tools)
+        link_shared([compiled, *link_inputs(unit.module), *([runtime_of(unit, folder)] if inside else [])], library, unit.tools)
         return read_bytes(library)
 
 
@@ -220,38 +231,13 @@ def write_shared_library(unit: Unit, prefix: str) -> None:
     write_file(prefix + ".so", library, 0o755)
 
 
-# ---- Tools
-
-
-def archive(library: str, objects: Sequence[str], tools: Toolchain) -> None:
-    """Add object files to a static library, which is made if there is none. Raises CompileError when there is no archiver."""
-    if tools.command[-2:-1] == ("ziglang",):
-        command = [*tools.command[:-1], "ar"]
-    else:
-        usual = ("llvm-ar",) if any(a.startswith("--target=") for a in tools.arch) else ("ar", "gcc-ar", "llvm-ar")  # others do not know foreign objects
-        found = next((p for p in map(shutil.which, (os.environ.get("AR", ""), *usual)) if p), None)
-        if found is None:
-            raise CompileError(f"No {usual[0]} found to make a static library; install it (Debian: apt-get install binutils, or llvm) or set AR")
-        command = [found]
-    done = subprocess.run([*command, "rcs", library, *objects], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise InternalError(f"{command[0]} could not make the static library: {done.stderr.strip()}")
-
-
-def join_objects(inputs: Sequence[str], joined: str) -> None:
-    """Join object files into one. Raises CompileError when there is no linker."""
-    linker = shutil.which("ld") or shutil.which("ld.lld")
-    if linker is None:
-        raise CompileError("No ld found to join a pipeline and the runtime into one object: write a static_library, or use the target feature no_runtime")
-    done = subprocess.run([linker, "-r", *inputs, "-o", joined], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise InternalError(f"ld could not join object files: {done.stderr.strip()}")
-
-
-def standalone_runtime(path: str, prefixes: Prefixes = {}) -> None:  # noqa: B006
-    """The runtime as one object file (`.o`), or as a static library for any other name."""
+def standalone_runtime(path: str, target: Target, prefixes: Prefixes = {}) -> None:  # noqa: B006
+    """The runtime as one object file (`.o`, `.obj`), or as a static library for any other name. Raises CompileError for machines it cannot be made for."""
+    unit = Unit("runtime", (), target.without_feature(TargetFeature.NoRuntime), toolchain_for_files(target), prefixes)
+    if not unit.contains_runtime:
+        raise CompileError(f"There is no C runtime for {target} here: {runtime_advice(target)}")
     with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
-        library, joined = static_runtime(prefixes, folder), os.path.join(folder, "runtime.o")
-        if path.endswith(".o"):
-            join_objects([_WHOLE, library], joined)
-        write_file(path, read_bytes(joined if path.endswith(".o") else library))
+        library, joined = runtime_of(unit, folder), os.path.join(folder, "runtime.o")
+        if path.endswith((".o", ".obj")):
+            join_objects([], library, joined, unit.tools)
+        write_file(path, read_bytes(joined if path.endswith((".o", ".obj")) else library))

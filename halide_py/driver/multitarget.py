@@ -23,10 +23,11 @@ from ..ir.module import LoweredFunction, LoweredModule
 from ..ir.target import Target
 from ..ir.target_words import TargetFeature
 from .aot import Unit
+from .binaries import archive
 from .c_compiler import compile_object
 from .file_types import OutputFileType
-from .files import archive, check_paths, read_bytes, self_contained, write_file
-from .runtime_names import macros, renamed, static_runtime
+from .files import check_paths, read_bytes, runtime_of, self_contained, write_file
+from .runtime_names import macros, renamed
 from .toolchain import Toolchain
 
 
@@ -99,7 +100,7 @@ class MultiTarget:
         with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
             objects, library = self.objects(folder), os.path.join(folder, "library.a")
             if self._last.has_runtime("static library"):
-                shutil.copyfile(static_runtime(self._last.prefixes, folder), library)
+                shutil.copyfile(runtime_of(self._last, folder), library)
             archive(library, objects, self._last.tools)
             return read_bytes(library)
 

@@ -14,18 +14,22 @@ from collections.abc import Mapping
 
 from ..errors import CompileError, InternalError
 from ..ir.module import RuntimeLinkage
-from .abi import INCLUDE_DIR, STATIC_RUNTIME
+from .abi import INCLUDE_DIR, SOURCE_DIR, STATIC_RUNTIME
 
 Prefixes = Mapping[RuntimeLinkage, str]
 _DECLARED = re.compile(r"^(?!static\b|typedef\b|enum\b)[\w ]+[ *]((?:_?halide|hl)_\w+)\(", re.MULTILINE)
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
+def _declared(path: str) -> tuple[str, ...]:
+    with open(path, encoding="utf-8") as file:
+        return tuple(dict.fromkeys(_DECLARED.findall(file.read())))
+
+
 @functools.cache
 def public_functions() -> tuple[str, ...]:
     """What generated code and programs may call, in the order of the header."""
-    with open(os.path.join(INCLUDE_DIR, "hl_runtime.h"), encoding="utf-8") as file:
-        return tuple(dict.fromkeys(_DECLARED.findall(file.read())))
+    return _declared(os.path.join(INCLUDE_DIR, "hl_runtime.h"))
 
 
 def checked_prefixes(given: Mapping[RuntimeLinkage, str]) -> dict[RuntimeLinkage, str]:
@@ -45,6 +49,13 @@ def renamed(name: str, prefix: str) -> str:
 def macros(prefix: str) -> str:
     """C text in front of everything else that renames what is declared and called; '' for no prefix."""
     return "".join(f"#define {name} {renamed(name, prefix)}\n" for name in public_functions()) if prefix else ""
+
+
+def all_macros(prefixes: Prefixes) -> str:
+    """C text in front of the runtime's own files that renames its functions, also those that it does not declare to others."""
+    inside = prefixes.get(RuntimeLinkage.Internal, "")
+    internal = _declared(os.path.join(SOURCE_DIR, "hl_internal.h")) if inside else ()
+    return macros(prefixes.get(RuntimeLinkage.Export, "")) + "".join(f"#define {name} {renamed(name, inside)}\n" for name in internal)
 
 
 def static_runtime(prefixes: Prefixes, folder: str) -> str:

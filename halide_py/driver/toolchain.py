@@ -60,6 +60,11 @@ class Toolchain:
     linker: tuple[str, ...] = ()
 
     @property
+    def is_zig(self) -> bool:
+        """Whether it is PyPI's ziglang, which has the C libraries and linkers of other systems with it."""
+        return self.command[-2:-1] == ("ziglang",)
+
+    @property
     def flags(self) -> tuple[str, ...]:
         """How code is compiled."""
         return tuple(f for f in FLAGS if f != "-fPIC") if any("-windows" in a for a in self.arch) else FLAGS
@@ -91,9 +96,14 @@ def find_compiler() -> list[str]:
         found = shutil.which(name)
         if found:
             return [found]
-    if importlib.util.find_spec("ziglang") is not None:
-        return [sys.executable, "-m", "ziglang", "cc"]  # not "c++": that builds a C++ library first, for minutes
+    if zig_command():
+        return list(zig_command())
     raise CompileError("No C compiler found: install gcc or clang (Debian: apt-get install gcc), or `pip install ziglang`, or set HL_CC")
+
+
+def zig_command() -> tuple[str, ...]:
+    """The command of PyPI's ziglang as a C compiler; empty where it is not installed."""
+    return () if importlib.util.find_spec("ziglang") is None else (sys.executable, "-m", "ziglang", "cc")  # not "c++": that builds a C++ library, for minutes
 
 
 def _arch_flags(target: Target) -> tuple[str, ...]:
@@ -145,8 +155,8 @@ def clang_command(why: str) -> tuple[str, ...]:
     clang = shutil.which("clang")
     if clang is not None:
         return (clang,)
-    if importlib.util.find_spec("ziglang") is not None:
-        return (sys.executable, "-m", "ziglang", "cc")
+    if zig_command():
+        return zig_command()
     raise CompileError(f"{why}. There is no clang: install it, or `pip install ziglang`")
 
 

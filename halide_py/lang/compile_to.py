@@ -131,7 +131,7 @@ class CompileTo:
         made = self._multitarget("compile_to_multitarget_object_files", filename_prefix, arguments, targets, suffixes)
         made.write_objects(filename_prefix, suffixes)
         if made.units[-1].has_runtime("object file"):
-            driver.files.standalone_runtime(filename_prefix + "_runtime.o", self.prefixes)
+            driver.files.standalone_runtime(filename_prefix + "_runtime.o", targets[-1], self.prefixes)
         driver.files.write_file(filename_prefix + ".h", made.header())
 
     def _multitarget(self, call: str, prefix: str, arguments: Sequence[Any], targets: Sequence[Target], suffixes: Sequence[str] = ()) -> driver.multitarget.MultiTarget:

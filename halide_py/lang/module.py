@@ -122,15 +122,13 @@ def compile_standalone_runtime(outputs: Any = None, target: Target | None = None
     given = one_of("compile_standalone_runtime()", outputs=outputs, filename=filename)
     if not isinstance(target, Target):
         raise TypeError(f"compile_standalone_runtime() takes a Target, not {target!r}")
-    if driver.cross.is_foreign(target):
-        raise CompileError(f"There is no C runtime for {target} here: compile halide_py's runtime/*.c for that machine")
     prefixes = driver.runtime_names.checked_prefixes(namespace_map)
     if not isinstance(given, Mapping):
-        driver.files.standalone_runtime(os.fspath(given), prefixes)
+        driver.files.standalone_runtime(os.fspath(given), target, prefixes)
         return None
     for kind in given:
         if kind not in (OutputFileType.object, OutputFileType.static_library):
             raise CompileError(f"compile_standalone_runtime() writes object and static_library files, not {OutputFileType(kind).name}")
     for path in given.values():
-        driver.files.standalone_runtime(os.fspath(path), prefixes)
+        driver.files.standalone_runtime(os.fspath(path), target, prefixes)
     return dict(given)

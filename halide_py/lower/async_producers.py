@@ -24,7 +24,7 @@ from ..ir.types import INT32, UInt
 from .environment import Environment
 from .uniquify import uniquify
 
-GROUP_WORDS = 14  # HL_GROUP_WORDS of the runtime
+GROUP_WORDS = 16  # HL_GROUP_WORDS of the runtime
 WORD = UInt(64)
 
 

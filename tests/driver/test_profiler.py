@@ -116,7 +116,7 @@ def test_memory_of_each_func_is_counted() -> None:
 
 
 def test_threads_of_each_func_are_those_that_work_at_the_same_time() -> None:
-    f, serial, r = hl.Func("many"), hl.Func("alone"), hl.RDom([(0, 200000)])
+    f, serial, r = hl.Func("at_once"), hl.Func("at_once_alone"), hl.RDom([(0, 200000)])
     serial[x] = hl.f32(0)
     serial[x] += hl.sin(hl.f32(r.x + x))
     f[x, y] = serial[x]
@@ -127,12 +127,12 @@ def test_threads_of_each_func_are_those_that_work_at_the_same_time() -> None:
     try:
         hl.profiler_reset()
         f.realize([2, 16], hl.Target("host-profile"))
-        funcs = hl.profiler_results()["many"]["funcs"]
-        assert funcs["alone"]["threads"] == pytest.approx(1)
-        assert 1.2 < funcs["many"]["threads"] <= 4.01
+        funcs = hl.profiler_results()["at_once"]["funcs"]
+        assert funcs["at_once_alone"]["threads"] == pytest.approx(1)
+        assert 1.2 < funcs["at_once"]["threads"] <= 4.01
         hl.set_num_threads(1)
         hl.profiler_reset()
         f.realize([2, 16], hl.Target("host-profile"))
-        assert hl.profiler_results()["many"]["funcs"]["many"]["threads"] == pytest.approx(1)
+        assert hl.profiler_results()["at_once"]["funcs"]["at_once"]["threads"] == pytest.approx(1)
     finally:
         hl.set_num_threads(before)

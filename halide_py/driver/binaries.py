@@ -1,0 +1,70 @@
+"""Object files and static libraries: collected, and joined into one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import subprocess
+from collections.abc import Sequence
+
+from ..errors import CompileError, InternalError
+from .toolchain import Toolchain
+
+
+def archive(library: str, objects: Sequence[str], tools: Toolchain) -> None:
+    """Add object files to a static library, which is made if there is none. Raises CompileError when there is no archiver."""
+    if tools.is_zig:
+        command = [*tools.command[:-1], "ar"]
+    else:
+        usual = ("llvm-ar",) if any(a.startswith("--target=") for a in tools.arch) else ("ar", "gcc-ar", "llvm-ar")  # others do not know foreign objects
+        found = next((p for p in map(shutil.which, (os.environ.get("AR", ""), *usual)) if p), None)
+        if found is None:
+            raise CompileError(f"No {usual[0]} found to make a static library; install it (Debian: apt-get install binutils, or llvm) or set AR")
+        command = [found]
+    _run([*command, "rcs", library, *objects], "make the static library")
+
+
+def join_objects(objects: Sequence[str], library: str, joined: str, tools: Toolchain) -> None:
+    """Join object files and all that a static library contains into one object. Raises CompileError when there is no linker."""
+    if tools.is_zig:
+        command, whole = [*tools.command, *tools.arch, "-r"], ["-Wl,-force_load," + library] if "macos" in "".join(tools.arch) else ["-Wl,--whole-archive", library]
+        _run([*command, *objects, *whole, "-o", joined], "join object files")
+        return
+    linker = shutil.which("ld") or shutil.which("ld.lld")
+    if linker is None:
+        raise CompileError("No ld found to join a pipeline and the runtime into one object: write a static_library, or use the target feature no_runtime")
+    _run([linker, "-r", *objects, "--whole-archive", library, "-o", joined], "join object files")
+
+
+def _run(command: list[str], what: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise InternalError(f"{command[0]} could not {what}: {done.stderr.strip()}")
+
+
+def weakened(elf: bytes) -> bytes:
+    """An object file of a little-endian ELF machine whose global symbols, where it defines them, are weak: other files may define them too.
+
+    Other formats are given back as they are. Layout: System V ABI, chapter 4.
+    """
+    if elf[:4] != b"\x7fELF" or elf[5] != 1:
+        return elf
+    wide, data = elf[4] == 2, bytearray(elf)
+    start, = struct.unpack_from("<Q" if wide else "<I", data, 40 if wide else 32)
+    size, count = struct.unpack_from("<HH", data, 58 if wide else 46)
+    for i in range(count):
+        section = start + i * size
+        kind, = struct.unpack_from("<I", data, section + 4)
+        if kind != _SYMBOL_TABLE:
+            continue
+        offset, length = struct.unpack_from("<QQ" if wide else "<II", data, section + (24 if wide else 16))
+        for symbol in range(offset, offset + length, 24 if wide else 16):
+            info = symbol + (4 if wide else 12)
+            defined, = struct.unpack_from("<H", data, info + 2)
+            if data[info] >> 4 == _GLOBAL and defined:
+                data[info] = _WEAK << 4 | data[info] & 15
+    return bytes(data)
+
+
+_SYMBOL_TABLE, _GLOBAL, _WEAK = 2, 1, 2

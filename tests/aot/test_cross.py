@@ -1,0 +1,128 @@
+"""Libraries for other machines by PyPI's ziglang, runtime included: what they are is read from their headers, and they run where there is an emulator."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from programs import CALL, CC, EXPECTED, blur, x
+
+import halide_py as hl
+from halide_py.ir.target import host_target
+
+ZIG = [sys.executable, "-m", "ziglang"]
+SYSROOT = "/usr/aarch64-linux-gnu"
+needs_zig = pytest.mark.skipif(importlib.util.find_spec("ziglang") is None or host_target().to_string().startswith("arm-64"), reason="needs ziglang")
+CALL_FAR = '#include "far.h"\n' + CALL.replace("NAME", "far").replace("ARGS", "&a, 2, &b")
+
+
+def machine(data: bytes) -> tuple[int, int]:
+    """Class (1: 32 bits, 2: 64) and machine of an ELF file."""
+    assert data[:4] == b"\x7fELF"
+    return data[4], struct.unpack_from("<H", data, 18)[0]
+
+
+@needs_zig
+def test_libraries_for_arm_are_whole_and_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    f, p, k = blur("far")
+    target, T = hl.Target("arm-64-linux-armv82a-arm_dot_prod"), hl.OutputFileType
+    files = {T.object: "far.o", T.static_library: "far.a", T.c_header: "far.h", T.assembly: "far.s"}
+    f.compile_to({kind: str(tmp_path / name) for kind, name in files.items()}, [p, k], "far", target)
+    f.compile_to_shared_library(str(tmp_path / "shared"), [p, k], "far", target)
+    hl.compile_standalone_runtime(str(tmp_path / "runtime.o"), target)
+    assert "without the C runtime" not in capsys.readouterr().out
+    for name in ("far.o", "shared.so", "runtime.o"):
+        assert machine((tmp_path / name).read_bytes()) == (2, 183), name  # EM_AARCH64
+    listed = subprocess.run([*ZIG, "ar", "t", "far.a"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout.split()
+    assert {"far.o", "thread_pool.o", "memory.o"} <= set(listed)
+    assert ".8h" in (tmp_path / "far.s").read_text()  # vectors of NEON
+
+
+@needs_zig
+@pytest.mark.skipif(not shutil.which("qemu-aarch64") or not os.path.isdir(SYSROOT), reason="needs qemu-aarch64 and a C library for it")
+@pytest.mark.parametrize("kind", ["object", "static_library", "no_runtime", "renamed", "two"])
+def test_programs_for_arm_run_under_an_emulator(tmp_path: Path, kind: str) -> None:
+    f, p, k = blur("far")
+    target, T, link = hl.Target("arm-64-linux"), hl.OutputFileType, ["far.a" if kind == "static_library" else "far.o"]
+    pipeline = hl.Pipeline(f)
+    if kind == "no_runtime":
+        target = target.with_feature(hl.TargetFeature.NoRuntime)
+        hl.compile_standalone_runtime(str(tmp_path / "runtime.a"), target)
+        link.append("runtime.a")
+    if kind == "renamed":
+        pipeline.apply_runtime_prefixes(target, {hl.RuntimeLinkage.Export: "mine_", hl.RuntimeLinkage.Internal: "inner_"})
+    if kind == "two":
+        other, image, scale = blur("other")  # each with the runtime inside
+        other.compile_to({T.object: str(tmp_path / "other.o")}, [image, scale], "other", target)
+        link.append("other.o")
+    made = T.static_library if kind == "static_library" else T.object
+    pipeline.compile_to({made: str(tmp_path / link[0]), T.c_header: str(tmp_path / "far.h")}, [p, k], "far", target)
+    (tmp_path / "main.c").write_text(CALL_FAR)
+    subprocess.run([*ZIG, "cc", "--target=aarch64-linux-gnu", "-O1", "main.c", "-x", "none", *link, "-o", "main"], cwd=tmp_path, check=True)
+    done = subprocess.run(["qemu-aarch64", "-L", SYSROOT, "./main"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    assert EXPECTED in done.stdout and done.returncode == 0, done.stderr
+
+
+@needs_zig
+@pytest.mark.parametrize("name, elf", [("arm-32-linux", (1, 40)), ("riscv-64-linux", (2, 243)), ("x86-32-linux", (1, 3)), ("powerpc-64-linux", (2, 21))])
+def test_objects_are_of_the_machine_asked_for(tmp_path: Path, name: str, elf: tuple[int, int]) -> None:
+    f, p, k = blur("far")
+    f.compile_to_object(str(tmp_path / "far.o"), [p, k], "far", hl.Target(name + "-no_runtime"))
+    assert machine((tmp_path / "far.o").read_bytes()) == elf
+
+
+@pytest.mark.parametrize("features, vectors", [("", "xmm"), ("sse41", "xmm"), ("sse41-avx-avx2-f16c-fma", "ymm"), ("sse41-avx-avx2-f16c-fma-avx512-avx512_skylake", "zmm")])
+def test_assembly_uses_the_vectors_of_the_target(tmp_path: Path, features: str, vectors: str) -> None:
+    if host_target().arch is not hl.TargetArch.X86:
+        pytest.skip("x86")
+    f, p = hl.Func("wide"), hl.ImageParam(hl.UInt(16), 1, "p")
+    f[x] = p[x] + p[x + 1]
+    f.vectorize(x, 64)
+    f.compile_to_assembly(str(tmp_path / "wide.s"), [p], "wide", hl.Target("-".join(["x86-64-linux", *([features] if features else [])])))
+    text = (tmp_path / "wide.s").read_text()
+    assert [w for w in ("xmm", "ymm", "zmm") if f"%{w}" in text][-1] == vectors
+
+
+def dispatching(tmp_path: Path) -> str:
+    """A program whose output names the target that was taken."""
+    f, has = hl.Func("picks"), hl.target_has_feature
+    f[x] = hl.select(has(hl.TargetFeature.AVX512_Skylake), 512, has(hl.TargetFeature.AVX2), 256, has(hl.TargetFeature.SSE41), 41, 0)
+    targets = ["sse41-avx-f16c-fma-avx2-avx512-avx512_skylake", "sse41-avx-f16c-fma-avx2", "sse41"]
+    f.compile_to_multitarget_object_files(str(tmp_path / "picks"), [], [hl.Target(f"x86-64-linux-{t}") for t in targets] + [hl.Target("x86-64-linux")],
+                                          ["skylake", "haswell", "penryn", "any"])
+    (tmp_path / "main.c").write_text("""
+#include "picks.h"
+#include <stdio.h>
+int main(void) {
+    int32_t v = -1;
+    struct halide_dimension_t d = {0, 1, 1, 0};
+    struct halide_buffer_t b = {0};
+    b.host = (uint8_t *)&v; b.type.bits = 32; b.type.lanes = 1; b.dimensions = 1; b.dim = &d;
+    int code = picks(&b);
+    printf("%d %d\\n", code, v);
+    return 0;
+}
+""")
+    objects = [f"picks_{name}.o" for name in ("skylake", "haswell", "penryn", "any", "wrapper", "runtime")]
+    subprocess.run([*CC, "main.c", *objects, "-o", "main", "-lpthread", "-lm"], cwd=tmp_path, check=True)
+    return str(tmp_path / "main")
+
+
+def test_dispatch_takes_the_first_target_that_the_processor_has(tmp_path: Path) -> None:
+    if host_target().arch is not hl.TargetArch.X86:
+        pytest.skip("x86")
+    host = host_target()
+    F = hl.TargetFeature
+    best = 512 if host.has_feature(F.AVX512_Skylake) else 256 if host.features_all_of([F.AVX2, F.FMA, F.F16C]) else 41 if host.has_feature(F.SSE41) else 0
+    program = dispatching(tmp_path)
+    assert subprocess.run([program], capture_output=True, text=True, check=True).stdout == f"0 {best}\n"
+    if shutil.which("qemu-x86_64"):  # which has no AVX-512
+        for cpu, want in (("Haswell", 256), ("Penryn", 41), ("Conroe", 0), ("Haswell,-avx2", 41)):
+            done = subprocess.run(["qemu-x86_64", "-cpu", cpu, program], capture_output=True, text=True, check=False)
+            assert done.stdout == f"0 {want}\n", (cpu, done.stderr)
