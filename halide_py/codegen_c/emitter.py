@@ -181,7 +181,7 @@ class Emitter:
 
     def discard(self, text: str) -> None:
         """Evaluate for effect only."""
-        if "(" in text:
+        if "(" in text or text.isidentifier():  # a name: its value was computed for effect; compilers need not tell that it is unused
             self.line(f"(void){text};")
 
     def name(self, ctype: str, text: str, base: str = "") -> str:

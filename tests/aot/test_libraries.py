@@ -168,7 +168,8 @@ def test_libraries_are_loaded_back(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.skipif(halide is None, reason="needs Halide's headers")
-def test_programs_written_against_halides_headers_link_unchanged(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cc", COMPILERS, ids=lambda cc: Path(cc[0]).name)
+def test_programs_written_against_halides_headers_link_unchanged(tmp_path: Path, cc: list[str]) -> None:
     f, p, k = blur("linked")
     f.compile_to_static_library(str(tmp_path / "linked"), [p, k], "linked")
     program = """
@@ -193,7 +194,7 @@ int main() {
 }
 """
     flags = ("-I", halide.install_dir() + "/include", "-Wno-unused-parameter")
-    out = run(tmp_path, program, str(tmp_path / "linked.a"), "-lstdc++", language="cc", flags=flags)
+    out = run(tmp_path, program, str(tmp_path / "linked.a"), "-lstdc++", language="cc", flags=flags, cc=cc)
     assert out == "224 9x5 scale 2\nInput buffer input is accessed at 9, which is beyond the max (8) in dimension 0\n" \
         "Buffer has a non-zero device but no device interface: there are no devices in this runtime\nstatus 0"
 
@@ -225,7 +226,8 @@ int main(void) {
 """
 
 
-def test_calls_from_many_threads_under_the_address_sanitizer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cc", COMPILERS, ids=lambda cc: Path(cc[0]).name)
+def test_calls_from_many_threads_under_the_address_sanitizer(tmp_path: Path, cc: list[str]) -> None:
     f, p, k = blur("threaded")
     g = hl.Func("threaded_too")  # with scratch memory
     g[x, y] = f[x, y]
@@ -234,9 +236,9 @@ def test_calls_from_many_threads_under_the_address_sanitizer(tmp_path: Path) -> 
     g.compile_to_c(str(tmp_path / "threaded.c"), [p, k], "threaded")
     g.compile_to_header(str(tmp_path / "threaded.h"), [p, k], "threaded")
     sanitize = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g")
-    subprocess.run([*CC, *sanitize, "-march=native", "-fwrapv", "-c", str(tmp_path / "threaded.c"), "-o", str(tmp_path / "threaded.o")], check=True)
+    subprocess.run([*cc, *sanitize, "-march=native", "-fwrapv", "-c", str(tmp_path / "threaded.c"), "-o", str(tmp_path / "threaded.o")], check=True)
     program = '#include "threaded.h"\nvoid halide_shutdown_thread_pool(void);\n' + THREADS
-    out = run(tmp_path, program, str(tmp_path / "threaded.o"), STATIC_RUNTIME, flags=sanitize)
+    out = run(tmp_path, program, str(tmp_path / "threaded.o"), STATIC_RUNTIME, flags=sanitize, cc=cc)
     assert out.startswith("0 0 0 0\n") and out.endswith("status 0"), out
 
 
