@@ -427,6 +427,8 @@ void hl_trim_memory(void);
 const char *hl_stringify(const char *kinds, ...);
 /* The same, as one line to halide_print. Gives 0. */
 int hl_print(void *user_context, const char *kinds, ...);
+/* A text and what a buffer says of itself, as one line to halide_print: for the target feature debug. */
+void hl_debug_buffer(void *user_context, const char *text, const struct halide_buffer_t *buffer);
 
 /* Report one event of a trace from its parts; gives the event's identity. `value` and `coordinates` are null where the event has none. */
 int halide_trace_helper(void *user_context, const char *func, void *value, int *coordinates, int type_code, int type_bits,

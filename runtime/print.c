@@ -126,3 +126,20 @@ int hl_print(void *user_context, const char *kinds, ...) {
     halide_print(user_context, line);
     return 0;
 }
+
+void hl_debug_buffer(void *user_context, const char *text, const struct halide_buffer_t *buffer) {
+    char line[4096], type[32];
+    if (!buffer) {
+        snprintf(line, sizeof(line), "%snullptr\n", text);
+        halide_print(user_context, line);
+        return;
+    }
+    size_t n = (size_t)snprintf(line, sizeof(line), "%sbuffer(%" PRIu64 ", %p, %p, %" PRIu64 ", %s", text, buffer->device,
+                                (const void *)buffer->device_interface, (void *)buffer->host, buffer->flags, hl_type_name(type, buffer->type));
+    for (int32_t d = 0; buffer->dim && d < buffer->dimensions && n < sizeof(line) - 64; d++) {
+        const halide_dimension_t *dim = &buffer->dim[d];
+        n += (size_t)snprintf(line + n, sizeof(line) - n, ", {%d, %d, %d}", dim->min, dim->extent, dim->stride);
+    }
+    snprintf(line + (n < sizeof(line) - 3 ? n : sizeof(line) - 3), 3, ")\n");
+    halide_print(user_context, line);
+}

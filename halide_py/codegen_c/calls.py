@@ -159,7 +159,7 @@ def _check(em: Emitter, e: n.Call, start: int, count: int) -> None:
 # ---- the outside
 
 
-def _printed(em: Emitter, args: tuple[n.Expr, ...], lane: int) -> str:
+def printed(em: Emitter, args: tuple[n.Expr, ...], lane: int) -> str:
     """The letters of the kinds and the values, for the runtime's variadic printer."""
     kinds, values = "", []
     for a in args:
@@ -196,14 +196,14 @@ def _print_lines(em: Emitter, e: n.Call, start: int, count: int) -> tuple[n.Expr
         if conditional:
             condition = em.emit(e.args[0], lane if e.args[0].type.is_vector() else 0, 1)
             em.open(f"if ({condition}) {{")
-        em.line(f"hl_print({em.context}, {_printed(em, args, lane)});")
+        em.line(f"hl_print({em.context}, {printed(em, args, lane)});")
         if conditional:
             em.close()
     return args
 
 
 def _stringify(em: Emitter, e: n.Call, start: int, count: int) -> str:
-    return f"((void *)hl_stringify({_printed(em, e.args, start)}))"
+    return f"((void *)hl_stringify({printed(em, e.args, start)}))"
 
 
 def _trace(em: Emitter, e: n.Call, start: int, count: int) -> str:

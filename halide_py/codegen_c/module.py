@@ -9,7 +9,7 @@ from ..ir.intrinsics import ExternFunction
 from ..ir.module import USER_CONTEXT, LinkageType, LoweredArgument, LoweredFunction, LoweredModule
 from ..ir.traverse import deep_recursion, nodes_of
 from ..ir.types import Type
-from . import calls, casts, expressions, memory, reductions, statements
+from . import calls, casts, debugging, expressions, memory, reductions, statements
 from .ctypes_of import c_identifier, is_half, memory_type
 from .emitter import Emitter, count_uses
 from .machine import SOURCE_OF, Machine
@@ -147,8 +147,12 @@ def _function(f: LoweredFunction, unit: Unit, needs: Sequence[str], only_entry: 
             em.names[a.name] = em.name("float", memory.from_memory(em, a.type, name), name)
     if f.profiled:
         em.profile = Profile(f, em)
+    if f.debugged:
+        debugging.entering(em, f)
     _unbound_pointers(em, f)
     statements.body(em, f.body)
+    if f.debugged:
+        debugging.leaving(em, f)
     parameters = ", ".join(parameter(a) for a in f.args) or "void"
     head = [f"/* pipeline {f.display_name or f.name} */", f"static __attribute__((noinline)) int {f.name}_body({parameters}) {{"]
     shown = _argv(f, needs, only_entry) if only_entry else exports(f, needs) if f.linkage is not LinkageType.Internal else ""

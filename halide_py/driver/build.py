@@ -51,14 +51,15 @@ def lower_to_module(outputs: Sequence[Function], args: Sequence[LoweredArgument]
     body = rewrite(f.body, {n.Assert: lambda s, rec: NOTHING}) if target.has_feature(TargetFeature.NoAsserts) else f.body
     if target.has_feature(TargetFeature.NoBoundsQuery):
         body = simplify(rewrite(body, {n.Call: lambda e, rec: FALSE if e.name == IS_BOUNDS_QUERY else e.map_children(rec)}))
-    return LoweredModule(f.name, [LoweredFunction(f.name, f.args, body, name, profiled=target.has_feature(TargetFeature.Profile))])
+    debugged = target.to_string() if target.has_feature(TargetFeature.Debug) else ""
+    return LoweredModule(f.name, [LoweredFunction(f.name, f.args, body, name, profiled=target.has_feature(TargetFeature.Profile), debugged=debugged)])
 
 
 _HONOURED = ISA_FEATURES | {
     TargetFeature.JIT, TargetFeature.Debug, TargetFeature.EnableBacktraces, TargetFeature.NoAsserts, TargetFeature.NoBoundsQuery,
     TargetFeature.LargeBuffers, TargetFeature.NoRuntime, TargetFeature.EmbedBitcode, TargetFeature.EnableLLVMLoopOpt, TargetFeature.LLVMLargeCodeModel,
     TargetFeature.UserContext, TargetFeature.CPlusPlusMangling, TargetFeature.Profile,
-    TargetFeature.TraceLoads, TargetFeature.TraceStores, TargetFeature.TraceRealizations,
+    TargetFeature.TraceLoads, TargetFeature.TraceStores, TargetFeature.TraceRealizations, TargetFeature.TracePipeline,
 }
 _INSTEAD = {
     TargetFeature.StrictFloat: "use strict_float() on expressions",

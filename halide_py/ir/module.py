@@ -85,6 +85,7 @@ class LoweredFunction(NamedTuple):
     namespaces: tuple[str, ...] | None = None  # of a function with C++ linkage; None for C linkage
     linkage: LinkageType = LinkageType.ExternalPlusMetadata
     profiled: bool = False  # with the marks of the profiler
+    debugged: str = ""  # the target, if the function tells how it is called
 
     @property
     def has_argv(self) -> bool:

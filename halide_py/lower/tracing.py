@@ -157,7 +157,7 @@ def inject_tracing(stmt: n.Stmt, env: Environment, outputs: Mapping[str, Functio
     images = {a.name for a in args if a.param is not None and (a.param.trace_loads or target.has_feature(TargetFeature.TraceLoads))}
     marked = [f for f in env.values() if is_traced(f)]
     tags = [(f, tag) for f in env.values() for tag in f.trace_tags]
-    if not marked and not images and not tags:
+    if not marked and not images and not tags and not target.has_feature(TargetFeature.TracePipeline):
         return stmt
     tracer = _Tracer(env, images)
     for f in outputs.values():
