@@ -182,6 +182,7 @@ class StageSchedule:
     fuse_level: LoopLevel = field(default_factory=inline_level)  # the loop, of another Func's stage, that is shared with it
     fuse_align: dict[str, LoopAlignStrategy] = field(default_factory=dict)
     prefetches: list[Prefetch] = field(default_factory=list)
+    device: str = ""  # the first directive for another processor than the CPU, in the words of the message that refuses it
     specializations: list[Specialization] = field(default_factory=list)
 
     def copy(self) -> StageSchedule:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -52,6 +53,7 @@ class Parameter:
     constant: bool = False  # stands for a Buffer that a definition uses
     wrappers: dict[str, Function] = field(default_factory=dict)  # by the caller's name ("": every other caller), what reads this image in its stead
     stands_in: bool = False  # for the image of this name, in the definition of its wrapper: so that the two form no cycle
+    owner: weakref.ref[Parameter] | None = None  # that image
     any_wrapped: ClassVar[bool] = False  # whether any image of the process has one: else nobody need look
 
     def __post_init__(self) -> None:

@@ -252,7 +252,7 @@ def _define_update(f: Function, places: Sequence[Any], values: tuple[n.Expr, ...
     if rdom:
         rdom.frozen = True
     _freeze_callees(drawn)
-    dims = [Dim(r.name, kind=lang.independence.rvar_kind(f, r.name, args, values, predicate)) for r in rvars]
+    dims = [Dim(r.name, kind=lang.independence.rvar_kind(f, r, args, values, predicate)) for r in rvars]
     dims += [Dim(a) for a in f.args if a in pure] + [Dim(OUTERMOST)]
     f.updates.append(Definition(args, values, rdom, predicate, StageSchedule(rvars=rvars, dims=dims), where))
 

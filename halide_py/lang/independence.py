@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from .. import ir
 from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.function import Definition, DimKind, Function
+from ..ir.function import Definition, DimKind, Function, ReductionVariable
 from ..ir.traverse import mentions, nodes_of
 from .associativity import Combination, combination
 
@@ -58,9 +58,12 @@ def _apart(call: n.Expr, place: n.Expr, name: str) -> bool:
     return constant == 0 or constant % k != 0
 
 
-def rvar_kind(f: Function, name: str, args: Sequence[n.Expr], values: Sequence[n.Expr], predicate: n.Expr) -> DimKind:
+def rvar_kind(f: Function, r: ReductionVariable, args: Sequence[n.Expr], values: Sequence[n.Expr], predicate: n.Expr) -> DimKind:
     """PureRVar when iterations of the RVar only touch elements of their own: no two of them write the same element, and none reads what
-    another writes."""
+    another writes. A single iteration has no other."""
+    if b.as_int(r.extent) == 1:
+        return DimKind.PureRVar
+    name = r.name
     injective = any(_step(a, name)[0] != 0 for a in args)
     calls = _self_calls(f.name, [*values, *args, predicate])
     if injective and all(any(_apart(x, a, name) for x, a in zip(c.args, args)) for c in calls):
@@ -75,7 +78,9 @@ def rvar_kind(f: Function, name: str, args: Sequence[n.Expr], values: Sequence[n
 def order_is_free(f: Function, d: Definition) -> bool:
     """Whether an update gives the same result (floats: up to rounding) in whatever order its iterations run: it stores constants, or it
     folds values that do not
-    depend on the Func into each element by an associative and commutative operation."""
+    depend on the Func into each element by an associative and commutative operation, or there is one iteration."""
+    if d.rdom is not None and all(b.as_int(r.extent) == 1 for r in d.rdom.variables):
+        return True
     if _reads_itself(f, [*d.args, d.predicate]):
         return False
     if not _reads_itself(f, d.values) and not any(v.rdom is not None for v in nodes_of(d.values, n.Variable)):

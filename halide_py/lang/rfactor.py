@@ -195,7 +195,7 @@ class _Factoring:
                    dims: Sequence[Dim], d: Definition) -> Definition:
         """A definition with the loops `dims`; of the splits, those of Vars remain."""
         rvars = list(rdom.variables) if rdom else []
-        kinds = {r.name: rvar_kind(g, r.name, args, values, predicate) for r in rvars}
+        kinds = {r.name: rvar_kind(g, r, args, values, predicate) for r in rvars}
         pure = Dim(OUTERMOST).kind
         dims = [replace(dim, kind=kinds.get(dim.var, pure)) for dim in dims]
         schedule = StageSchedule(rvars, _splits_of_vars(d), dims, d.schedule.touched, d.schedule.allow_race_conditions, d.schedule.atomic,

@@ -6,6 +6,7 @@ wrappers, so that they form no cycle. Lowering makes the callers call them (`low
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -76,7 +77,7 @@ def _copy(f: Function, name: str) -> Function:
 
 def _image_copy(p: Parameter, name: str) -> Function:
     """`name(x, ...) = image(x, ...)`; what stands for the image is resolved by its name."""
-    alias = Parameter(p.name, p.type, True, p.dimensions, stands_in=True)
+    alias = Parameter(p.name, p.type, True, p.dimensions, stands_in=True, owner=weakref.ref(p))
     Parameter.any_wrapped = True
     args = tuple(Var.implicit(i).name() for i in range(p.dimensions))
     here = tuple(Var(a).as_node() for a in args)

@@ -96,9 +96,11 @@ def environment(outputs: Sequence[Function], wrapped: bool = True) -> Environmen
 
 
 def _wrapped_images(env: Environment) -> dict[str, Parameter]:
-    """The images read that have wrappers, by name."""
+    """The images read that have wrappers, by name; also those that only their wrappers read."""
     roots = [e for f in env.values() for d in f.stages() for e in definition_roots(d)]
-    return {c.param.name: c.param for c in nodes_of(roots, n.Call) if c.param is not None and c.param.wrappers and not c.param.stands_in}
+    read = {c.param for c in nodes_of(roots, n.Call) if c.param is not None}
+    images = [p.owner() if p.owner is not None else p for p in read]
+    return {p.name: p for p in images if p is not None and p.wrappers and not p.stands_in}
 
 
 def with_outputs(outputs: Sequence[Function], args: Sequence[LoweredArgument]) -> tuple[LoweredArgument, ...]:

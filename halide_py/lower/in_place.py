@@ -3,13 +3,14 @@
 Before: nothing. After: for each input and output buffer an assert that they do not overlap in memory; where the pipeline reads an element of
 the input only to compute the same element of the output, once, they may be one and the same memory. Any two outputs are apart.
 
-Harmless are reads in the pure definition of an output of one value at its own coordinates, and reads of Funcs computed at root before it.
+Harmless are reads in the pure definition of an output of one value at its own coordinates, and reads of Funcs computed at root before it (not in
+loops shared with it). An extern stage computed at root reads before it, too; one that is the output reads what and when it likes.
 ShiftInwards computes elements again unless the extent is a multiple of the factor, which is asked at run time; any deeper split is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..ir import build as b
@@ -21,6 +22,7 @@ from ..ir.types import BOOL
 from .apply_splits import resolve_tails
 from .buffers import buffer_handle, checked, field
 from .environment import Environment, definition_roots
+from .fused_stages import fuse_groups
 
 _REREAD = "the pipeline reads the input where the output, or some of it, is written already, or computes elements twice"
 _ELEMENTWISE = ("an element may only be overwritten by the one computed from it, once: give the same region of memory with the same strides, and extents that are "
@@ -29,20 +31,22 @@ _ELEMENTWISE = ("an element may only be overwritten by the one computed from it,
 
 @dataclass(frozen=True)
 class _Reads:
-    """What of a pipeline matters to sharing: who reads each image, in the order of realization."""
+    """What of a pipeline matters to sharing: who reads each image, in the order of realization; Funcs that share loops (compute_with) have the same place."""
 
     order: Mapping[str, int]
+    at_root: Collection[str]
     readers: Mapping[str, Sequence[tuple[Function, int, n.Call]]]
 
 
-def _reads(env: Environment) -> _Reads:
+def _reads(env: Environment, outputs: Sequence[Function]) -> _Reads:
     readers: dict[str, list[tuple[Function, int, n.Call]]] = {}
     for f in env.values():
         for k, d in enumerate(f.stages()):
             for c in nodes_of(definition_roots(d), n.Call):
                 if c.call_type is n.CallType.Image:
                     readers.setdefault(c.name, []).append((f, k, c))
-    return _Reads({name: i for i, name in enumerate(env)}, readers)
+    at_root = {f.name for f in outputs} | {f.name for f in env.values() if f.schedule.compute_level.is_root()}
+    return _Reads({f.name: i for i, group in enumerate(fuse_groups(env)) for f in group}, at_root, readers)
 
 
 def _harmless(reads: _Reads, image: str, output: Function) -> bool:
@@ -51,7 +55,7 @@ def _harmless(reads: _Reads, image: str, output: Function) -> bool:
         if f is output:
             if stage or len(f.types) > 1 or [getattr(a, "name", None) for a in call.args] != list(f.args):
                 return False
-        elif not (f.schedule.compute_level.is_root() and reads.order[f.name] < reads.order[output.name]):
+        elif not (f.name in reads.at_root and reads.order[f.name] < reads.order[output.name]):
             return False
     return True
 
@@ -95,7 +99,7 @@ def overlap_checks(env: Environment, outputs: Sequence[Function], args: Sequence
     """The asserts, for buffers whose shapes are known to be right."""
     owner = {f.buffer_name(i): env[f.name] for f in outputs for i in range(len(f.types))}
     buffers = [a for a in args if a.is_buffer()]
-    reads = _reads(env)
+    reads = _reads(env, outputs)
     for k, out in enumerate(buffers):
         if out.kind is not ArgumentKind.OutputBuffer or out.name not in owner:
             continue

@@ -13,7 +13,7 @@ Only where it pays: a mark counts if it varies with the innermost loop around it
 inner loop runs (the first rows of a sliding window), or is a vector, which keeps loads from being dense; anything else is loop
 invariant and hoisted by the C compiler.
 `likely_if_innermost` alone never causes a copy of the body, it only joins one.
-Loops with Partition.Never stay; with Partition.Always they must split. Behaviour: Halide's PartitionLoops.cpp.
+Loops with Partition.Never stay; with Partition.Always they must split, and any mark that varies with them counts. Behaviour: Halide's PartitionLoops.cpp.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ class _Finder:
         self.marked: dict[n.Expr, bool] = {}
         self.seen: set[tuple[n.Expr, str]] = set()
         self.bits = _MARKS  # of the marks, and of the lets with marks in their values
+        self.always = loop.partition is n.Partition.Always
         self.trips = False  # whether a mark decides how often an inner loop runs
 
     def stmt(self, s: n.Stmt, around: str) -> None:
@@ -96,7 +97,8 @@ class _Finder:
             self.expr(child, around)
         mark = None if e in self.accepted else self.mark(e)
         limits = self.solver.solve(self.solver.resolve(mark.condition)) if mark is not None else None
-        if mark is None or limits is None or (around != self.loop.name and around not in limits.loops and e.type.is_scalar()):
+        invariant = around != self.loop.name and limits is not None and around not in limits.loops and e.type.is_scalar()
+        if mark is None or limits is None or invariant and not self.always:
             return
         self.accepted[e] = mark.steady
         self.found.append((mark, limits))
@@ -122,7 +124,7 @@ class _Finder:
                 return None
             taken, other = (e.a, e.b) if self.is_marked(e.a) else (e.b, e.a)
             holds = n.LE(taken, other) if isinstance(e, n.Min) else n.LE(other, taken)
-            return _Mark(e, taken, holds, _triggers(taken))
+            return _Mark(e, taken, holds, self.always or _triggers(taken))
         if isinstance(e, n.Select) or (isinstance(e, n.Call) and e.name == "if_then_else"):
             condition, *values = e.children()
             first, second = is_likely(values[0]), len(values) > 1 and is_likely(values[1])
@@ -130,7 +132,7 @@ class _Finder:
                 return None
             return _Mark(e, values[0] if first else values[1], condition if first else b.not_(condition), True)
         if isinstance(e, n.Call) and is_likely(e) and e.type.is_bool() and (self.innermost or e.name == "likely"):
-            return _Mark(e, b.true(e.type.lanes()), e.args[0], e.name == "likely")
+            return _Mark(e, b.true(e.type.lanes()), e.args[0], self.always or e.name == "likely")
         return None
 
     def is_marked(self, e: n.Expr) -> bool:
@@ -200,7 +202,9 @@ def _cold(finder: _Finder, side: str, suffix: str) -> n.Stmt:
             return b.FALSE if c is never else c.map_children(rec)
 
         body = rewrite(body, {n.Call: call, n.IfThenElse: _decided}, _MARKS)
-    return copy_with({f.name: n.Variable(INT32, f.name + suffix)}, strip_likely(body, keep_vectors=True), suffix)
+    if not any(one.partition is n.Partition.Always for one in nodes_of(body, n.For)):
+        body = strip_likely(body, keep_vectors=True)
+    return copy_with({f.name: n.Variable(INT32, f.name + suffix)}, body, suffix)
 
 
 def _three_loops(f: n.For, finder: _Finder, steady: n.Stmt, lows: list[n.Expr], highs: list[n.Expr], rec: Rec) -> n.Stmt:
@@ -265,16 +269,24 @@ def _shifted(f: n.For, finder: _Finder) -> n.Stmt | None:
     return n.LetStmt(stop.name, b.max_(b.min_(end, b.add(highs[0], b.i32(1))), f.min), parts)
 
 
-def partition_loops(stmt: n.Stmt) -> n.Stmt:
-    """Split the loops of `stmt` where that pays, outermost first. Raises CompileError for Partition.Always without effect."""
-
-    def loop(f: n.For, rec: Rec) -> n.Stmt:
-        new = None
-        if f.partition is not n.Partition.Never and f.symbols & _MARKS:
-            new = split(f, rec)
-        if new is None and f.partition is n.Partition.Always:
+def _check_always(stmt: n.Stmt) -> None:
+    """Refuse Partition.Always for loops without boundaries, before loops around them are split, which may take the boundaries away."""
+    for f in nodes_of(stmt, n.For):
+        if f.partition is not n.Partition.Always:
+            continue
+        finder = _Finder(f, not f.body.mask & n.For.bit)
+        finder.stmt(f.body, f.name)
+        if not finder.found:
             raise CompileError(f"Loop {f.name} is scheduled partition(Always), but no boundary condition in it depends on it in a way that can be split off; "
                                "use Partition.Auto")
+
+
+def partition_loops(stmt: n.Stmt) -> n.Stmt:
+    """Split the loops of `stmt` where that pays, outermost first. Raises CompileError for Partition.Always without effect."""
+    _check_always(stmt)
+
+    def loop(f: n.For, rec: Rec) -> n.Stmt:
+        new = split(f, rec) if f.partition is not n.Partition.Never and f.symbols & _MARKS else None
         return n.For(f.name, f.min, f.extent, f.kind, f.partition, rec(f.body)) if new is None else new
 
     def split(f: n.For, rec: Rec) -> n.Stmt | None:

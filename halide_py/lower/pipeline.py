@@ -52,6 +52,7 @@ from .bounds_inference import FuncValues, function_values
 from .constant_overflow import check_constants
 from .debug_files import check_debug_files, write_debug_files
 from .default_loops import with_default_loops
+from .devices import check_devices
 from .environment import Environment, environment, with_outputs
 from .guards import strip_likely
 from .inline import inline_functions
@@ -203,6 +204,7 @@ def lower(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: st
         names = {f.name for f in outputs}
         defined = environment(outputs)
         check_constants(defined)
+        check_devices(defined)
         check_async(defined, names)
         check_debug_files(defined, names)
         context.memo_keys = memo_keys(defined, names)

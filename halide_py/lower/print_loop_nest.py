@@ -14,6 +14,7 @@ from ..ir.target import get_jit_target_from_environment
 from .allocation_bounds import allocation_bounds
 from .bounds_inference import bounds_inference, function_values
 from .default_loops import with_default_loops
+from .devices import check_devices
 from .environment import environment
 from .inline import inline_functions
 from .schedule_functions import Nests, head_productions, schedule_functions
@@ -101,7 +102,9 @@ _OWN = re.compile(r"\.\d+$")  # what `splits` appends to the name of a loop whos
 def loop_nest_text(outputs: Sequence[Function]) -> str:
     """The scheduled loop nest of a pipeline. Raises CompileError for a schedule that is not legal."""
     names = {f.name for f in outputs}
-    env = inline_functions(with_default_loops(environment(outputs), names, get_jit_target_from_environment()), names)
+    defined = environment(outputs)
+    check_devices(defined)
+    env = inline_functions(with_default_loops(defined, names, get_jit_target_from_environment()), names)
     s, nests = schedule_functions(env, names)
     values = function_values(env)
     s = bounds_inference(s, env, nests, {f.name: env[f.name] for f in outputs}, values)

@@ -55,7 +55,7 @@ def _redirected(f: Function, calls: Mapping[str, Function], reads: Mapping[str, 
             return new
         if c.param.stands_in:
             if c.name not in images:
-                raise CompileError(f"Func {f.name} stands for {c.name}, of which in_() made it, but nothing else in this pipeline reads {c.name}; use {c.name} itself")
+                raise CompileError(f"Func {f.name} stands for {c.name}, of which in_() made it, which is gone; keep {c.name}")
             return n.Call(c.type, c.name, new.args, c.call_type, c.func, c.value_index, images[c.name])
         reader = reads.get(c.name)
         return new if reader is None else n.Call(c.type, reader.name, new.args, n.CallType.Halide, reader)

@@ -56,6 +56,46 @@ def test_a_producer_at_root_is_done_before() -> None:
     np.testing.assert_array_equal(a, want)
 
 
+def test_producers_in_loops_of_their_own_are_done_before() -> None:
+    """Two that share loops with each other, and not with the output; and an extern stage."""
+    p, a = image(), np.arange(6 * 8, dtype=np.int32).reshape(6, 8)
+    g, h, f = hl.Func("g"), hl.Func("h"), hl.Func("f")
+    g[x, y] = p[7 - x, y]
+    h[x, y] = p[x, 5 - y]
+    f[x, y] = p[x, y] + g[x, y] + h[x, y]
+    g.compute_root()
+    h.compute_root().compute_with(g, y)
+    want = a + a[:, ::-1] + a[::-1]
+    run(f, p, a, a)
+    np.testing.assert_array_equal(a, want)
+
+    p, a = image(), np.arange(6 * 8, dtype=np.int32).reshape(6, 8)
+    g, f = hl.Func("g"), hl.Func("f")
+    g.define_extern("flipped", [p], hl.Int(32), 2, function=lambda given, out: np.copyto(out, given[:, ::-1]))
+    f[x, y] = p[x, y] + g[x, y]
+    g.compute_root()
+    want = a + a[:, ::-1]
+    run(f, p, a, a)
+    np.testing.assert_array_equal(a, want)
+
+
+def test_producers_that_share_the_loops_of_the_output_are_not() -> None:
+    """g reads the row after the one that f has written; alone it would be done before."""
+    p, a = image(), np.arange(7 * 8, dtype=np.int32).reshape(7, 8)
+    g, f = hl.Func("g"), hl.Func("f")
+    g[x, y] = p[x, y] - p[x, 0]
+    f[x, y] = p[x, y] * 2
+    both = hl.Pipeline([g, f])
+    p.set(hl.Buffer(a))
+    other, want = np.zeros((7, 8), np.int32), (a - a[0], a * 2)
+    both.realize([hl.Buffer(other), hl.Buffer(a)])
+    np.testing.assert_array_equal(other, want[0])
+    np.testing.assert_array_equal(a, want[1])
+    f.compute_with(g, y)
+    with pytest.raises(hl.HalideError, match="share memory"):
+        both.realize([hl.Buffer(other), hl.Buffer(a)])
+
+
 def blurred(p: Any) -> hl.Func:
     f = hl.Func("blurred")
     f[x, y] = p[x, y] + p[x + 1, y]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import halide_py as hl
@@ -235,3 +236,19 @@ def test_names_given_again_stay_apart_in_the_list_of_splits() -> None:
     assert tiled == ["x>x.1,xi", "y>y,yi", "x.1,y>x.2", "x.2>x,t"]
     assert steps("f.fuse(x, y, x)") == ["x>x.1", "x.1,y>x"]
     assert steps("f.rename(x, xo).split(xo, x, xi, 4).rename(xi, xo)") == ["x>xo.1", "xo.1>x,xi", "xi>xo"]
+
+
+SINGLE = {
+    "vectorize": lambda s, r: s.vectorize(r.x), "parallel": lambda s, r: s.parallel(r.x), "reorder": lambda s, r: s.reorder(r.y, r.x),
+    "atomic": lambda s, r: s.atomic().parallel(r.x),
+}
+
+
+@pytest.mark.parametrize("directive", SINGLE)
+def test_a_single_iteration_races_with_nobody(directive: str) -> None:
+    """An RVar of extent 1 may run in any way, whatever the update does."""
+    r, f = hl.RDom([(0, 1), (0, 1 if directive == "atomic" else 3)]), hl.Func()
+    f[x] = 1
+    f[x] = f[x] * 2 + r.x + r.y
+    SINGLE[directive](f.update(), r)
+    assert np.asarray(f.realize([3])).tolist() == [2 if directive == "atomic" else 12] * 3

@@ -148,6 +148,18 @@ def test_never_and_always() -> None:
         partition_loops(loop("x", "n", store("a", "x", 1), partition=n.Partition.Always))
 
 
+def test_always_splits_loops_around_the_boundary_too() -> None:
+    """A condition on y in the loop over x is split off the loop over y, and the loop over x is split in both copies."""
+    e = add(load("c", likely_clamp(sub("x", 1), 0, "w")), load("c", likely_clamp(add("y", 1), 0, "w")))
+    both = loop("y", "n", loop("x", 5, store("a", add(mul("y", 5), "x"), e), partition=n.Partition.Always), partition=n.Partition.Always)
+    after = partition_loops(both)
+    assert names_bound_once(after)
+    (rows,) = [f for f in loops(after) if f.name == "y"]
+    assert isinstance(rows.body, n.IfThenElse) and rows.body.else_case is not None
+    assert all(sum("prologue" in f.name for f in loops(part)) == 1 for part in (rows.body.then_case, rows.body.else_case))
+    assert run(after, SIZES, n=7, w=4) == run(serial(both), SIZES, n=7, w=4)
+
+
 def test_data_dependent_boundaries_stay() -> None:
     s = loop("x", "n", store("a", "x", load("c", likely_clamp(load("c", "x"), 0, "w"))))
     assert partition_loops(s) is s
