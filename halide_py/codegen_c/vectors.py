@@ -138,6 +138,9 @@ def _extend(em: Emitter, text: str, source: str, target: str, count: int) -> str
         text = em.named(em.vector_type(source, count), text)
         text = shuffle(text, text, [*range(count), *[-1] * (lanes - count)])
     argument = f"({em.vector_type(element, lanes)}){text}"
+    if lanes > count and em.machine.has("avx512vl"):  # gcc 12 cannot compile one instruction of a part's load, its extension and a mask, which it makes of them
+        whole = em.vector_type(element, lanes)
+        argument = f'{em.unit.vector_helper(f"hl_apart_{whole}", whole, f"{whole} v", """__asm__("" : "+v"(v)); return v;""")}({argument})'
     builtin = f"__builtin_ia32_pmov{'s' if source[0] == 'i' else 'z'}x{_LETTER[source[1:]]}{_LETTER[target[1:]]}{8 * size}"
     out, result = em.vector_type(target, count), em.vector_type(f"q{t}" if t == 64 else f"i{t}", count)
     if size == 64:

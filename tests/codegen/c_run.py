@@ -74,6 +74,12 @@ def build(text: str, flags: Sequence[str] = FLAGS, language: str = "c++") -> cty
 
 def call(library: ctypes.CDLL, name: str, args: Sequence[Any]) -> int:
     """Call NAME_argv with arrays (dimension 0 is the last axis) and ctypes scalars; gives its result."""
+    block, _alive = argument_block(args)
+    return int(getattr(library, name + "_argv")(block))
+
+
+def argument_block(args: Sequence[Any]) -> tuple[Any, list[Any]]:
+    """What NAME_argv takes, and what has to live as long."""
     keep: list[Any] = []
     block = (ctypes.c_void_p * max(len(args), 1))()
     for i, a in enumerate(args):
@@ -88,7 +94,7 @@ def call(library: ctypes.CDLL, name: str, args: Sequence[Any]) -> int:
             held = a
             keep.append(held)
         block[i] = ctypes.addressof(held)
-    return int(getattr(library, name + "_argv")(block))
+    return block, keep
 
 
 # ---- lowered functions by hand

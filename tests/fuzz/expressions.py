@@ -18,12 +18,17 @@ import halide_py as hl
 from halide_py.reference import algorithm
 
 INTS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
-FLOATS = ("f16", "f32", "f64")
+FLOATS = ("f16", "bf16", "f32", "f64")
 WIDTHS = (1, 2, 3, 4, 5, 8, 16, 32, 64)
 SIZE = 67
 ULPS = {"exp": 1.1, "log": 0.9, "sin": 1.6, "cos": 1.6, "tan": 3, "asin": 2.5, "acos": 1.3, "atan": 2, "sinh": 2.5, "cosh": 1.6, "tanh": 2.7, "asinh": 2,
-        "acosh": 2.7, "atanh": 2, "sqrt": 0.5, "floor": 0.5, "ceil": 0.5, "round": 0.5, "trunc": 0.5}
-DTYPES = {**{t: np.dtype({"i": "int", "u": "uint"}[t[0]] + t[1:]) for t in INTS}, **{t: np.dtype("float" + t[1:]) for t in FLOATS}, "bool": np.dtype(np.bool_)}
+        "acosh": 2.7, "atanh": 2, "sqrt": 0.5, "floor": 0.5, "ceil": 0.5, "round": 0.5, "trunc": 0.5, "erf": 1.4, "pow": 1.1, "atan2": 2, "hypot": 1.3}
+# Approximations, of float only: the arguments where they are stated to be right, and the number of arguments.
+FAST = {"fast_exp": ("-80", "80"), "fast_log": ("0.001", "1e6"), "fast_sin": ("-100", "100"), "fast_cos": ("-100", "100"), "fast_inverse": ("0.001", "1e6"),
+        "fast_inverse_sqrt": ("0.001", "1e6"), "fast_pow": ("0.01", "100")}
+TWO = ("pow", "atan2", "hypot", "fast_pow")
+DTYPES = {**{t: np.dtype({"i": "int", "u": "uint"}[t[0]] + t[1:]) for t in INTS}, **{t: np.dtype("float" + t[1:]) for t in FLOATS if t != "bf16"},
+          "bool": np.dtype(np.bool_)}  # of what arrays hold
 
 
 @dataclass(frozen=True)
@@ -57,11 +62,11 @@ def bits(t: str) -> int:
 
 
 def hl_type(t: str) -> str:
-    return "hl.Bool()" if t == "bool" else f"hl.{ {'i': 'Int', 'u': 'UInt', 'f': 'Float'}[t[0]] }({t[1:]})"
+    return {"bool": "hl.Bool()", "bf16": "hl.BFloat(16)"}.get(t) or f"hl.{ {'i': 'Int', 'u': 'UInt', 'f': 'Float'}[t[0]] }({t[1:]})"
 
 
 def constant_text(t: str, value: int | float) -> str:
-    return f"hl.cast({hl_type(t)}, {value})" if t in ("bool", "f16") else f"hl.{t}({value})"
+    return f"hl.cast({hl_type(t)}, {value})" if t in ("bool", "f16", "bf16") else f"hl.{t}({value})"
 
 
 class Maker:
@@ -73,11 +78,24 @@ class Maker:
     def make(self, t: str, depth: int) -> Tree:
         if depth <= 0 or self.rng.random() < 0.08:
             return self.leaf(t)
+        if self.rng.random() < 0.04:
+            return self.marked(t, depth - 1)
         rules = self.boolean if t == "bool" else self.floating if t in FLOATS else self.integer
         return rules(t, depth - 1)
 
+    def marked(self, t: str, d: int) -> Tree:
+        """A value under something that does not change it, but how it is compiled."""
+        low, high = ("hl.f32(-1e30)", "hl.f32(1e30)") if t == "f32" else (f"{hl_type(t)}.min()", f"{hl_type(t)}.max()")
+        form = self.rng.choice(("hl.likely({0})", "hl.likely_if_innermost({0})", "hl.memoize_tag({0}, x)", "hl.stop_gradient({0})", "hl.require(x > -1, {0}, 'never')",
+                                "hl.print_when(x < 0, {0}, 'never')", *([f"hl.unsafe_promise_clamped({{0}}, {low}, {high})"] if t in INTS or t == "f32" else [])))
+        return self.of(t, form, self.make(t, d))
+
     def leaf(self, t: str) -> Tree:
+        if t == "bf16":
+            return self.of(t, "hl.cast(hl.BFloat(16), {0})", self.leaf("f32"))
         pick = self.rng.random()
+        if t == "u32" and pick < 0.04:
+            return Tree(t, f"hl.random_uint({self.rng.randint(0, 9)})")
         if t == "i32" and pick < 0.1:
             return Tree(t, "x")
         if pick < 0.8:
@@ -115,7 +133,8 @@ class Maker:
         if pick < 0.5:
             return self.of(t, "hl.select({0}, {1}, {2})", self.make("bool", d), make(), make())
         if pick < 0.6:
-            return self.of(t, f"hl.{self.rng.choice(['abs', 'floor', 'ceil', 'round', 'trunc', 'likely'])}({{0}})", make())
+            name = self.rng.choice(["abs", "floor", "ceil", "round", "trunc", "likely"])
+            return self.of(t, self.own(t, f"hl.{name}({{0}})"), make())
         if pick < 0.65:
             return self.of(t, "(-{0})", make())
         if pick < 0.8:
@@ -124,8 +143,13 @@ class Maker:
         if pick < 0.85 and t == "f32":
             return self.of(t, "hl.mux({0} % 3, [{1}, {2}, {3}])", self.make("i32", d), make(), make(), make())
         if pick < 0.9 and self.strict:
-            return self.of(t, "hl.sqrt(hl.abs({0}))", make())
+            return self.of(t, self.own(t, "hl.sqrt(hl.abs({0}))"), make())
         return self.of(t, "({0} * {1})", self.leaf(t), Tree(t, constant_text(t, self.rng.choice([2.0, -1.0, 0.5]))))
+
+    @staticmethod
+    def own(t: str, text: str) -> str:
+        """A math function's text as a value of `t`: those of bfloat16 give floats."""
+        return f"hl.cast(hl.BFloat(16), {text})" if t == "bf16" else text
 
     def integer(self, t: str, d: int) -> Tree:
         return self.rng.choice((self.arithmetic, self.arithmetic, self.choice, self.conversion, self.bitwise, self.fixed_point))(t, d)
@@ -232,12 +256,16 @@ class Script:
     seed: int
 
     def value(self, i: int) -> str:
-        text = f"hl.strict_float({self.trees[i]})" if self.strict[i] else str(self.trees[i])
-        return f"hl.{self.math[i]}({text})" if self.math[i] else text
+        text, name, t = f"hl.strict_float({self.trees[i]})" if self.strict[i] else str(self.trees[i]), self.math[i], self.trees[i].type
+        second = f", {t}_in[x + 3]" if name in TWO else ""
+        if name in FAST:
+            text = f"hl.clamp({text}, {', '.join(map('hl.f32({})'.format, FAST[name]))})"
+        text = f"hl.{name}({text}{second})" if name else text
+        return f"hl.f32({text})" if t == "bf16" else text
 
     def text(self) -> str:
         """A script that stands alone."""
-        used = [t for t in DTYPES if any(f"{t}_in[" in str(tree) for tree in self.trees)]
+        used = [t for t in DTYPES if any(f"{t}_in[" in self.value(i) for i in range(len(self.trees)))]
         lines = ["import numpy as np", "import halide_py as hl", "from halide_py.reference import algorithm", "x = hl.Var('x')"]
         lines += [f"{t}_in = hl.Buffer(np.array({data(t, self.seed).tolist()}, np.{DTYPES[t]}))".replace("nan", "np.nan").replace("inf", "np.inf").replace("np.bool)", "np.bool_)")
                   for t in used]
@@ -282,7 +310,8 @@ def draw(seed: int, count: int = 5, depth: int = 4) -> Script:
         exact = t in FLOATS and rng.random() < 0.5
         trees.append(Maker(rng, exact).make(t, depth))
         strict.append(exact)
-        math.append(rng.choice(list(ULPS)) if t in FLOATS and rng.random() < 0.3 else "")
+        known = [""] if t not in FLOATS or t == "bf16" else [name for name in ULPS if t == "f32" or name != "erf"] if t != "f32" or rng.random() < 0.6 else [*FAST]
+        math.append(rng.choice(known) if rng.random() < 0.5 else "")
     return Script(tuple(trees), tuple(math), tuple(strict), rng.choice(WIDTHS), seed)
 
 
@@ -297,8 +326,11 @@ def build(script: Script) -> hl.Func:
     return f
 
 
-def agree(got: Any, want: Any, ulps: float) -> bool:
-    """Bit for bit but for signs of zero and NaN payloads, or, for math, within the bound."""
+def agree(got: Any, want: Any, name: str) -> bool:
+    """Bit for bit but for signs of zero and NaN payloads, or, for the math function `name`, within its bound."""
+    if name in FAST:
+        return bool(np.allclose(got, want, rtol=2e-5, atol=2e-6))
+    ulps = ULPS.get(name, 0)
     if got.dtype.kind != "f":
         return bool(np.array_equal(got, want))
     if not ulps or np.array_equal(got, want, equal_nan=True):
@@ -318,7 +350,7 @@ def failure(script: Script) -> str:
     except hl.HalideError as error:
         return f"{type(error).__name__}: {error}"
     got = [np.asarray(b) for b in (result if isinstance(result, (list, tuple)) else [result])]
-    wrong = [i for i, (g, w) in enumerate(zip(got, want, strict=True)) if not agree(g, w, ULPS.get(script.math[i], 0))]
+    wrong = [i for i, (g, w) in enumerate(zip(got, want, strict=True)) if not agree(g, w, script.math[i])]
     return "" if not wrong else "; ".join(f"value {i}: {got[i].tolist()} instead of {want[i].tolist()}" for i in wrong)
 
 
