@@ -177,3 +177,4 @@ class TargetFeature(_Word):
 DeviceAPI = enum.IntEnum("DeviceAPI", {
     "None": 0, "Host": 1, "Default_GPU": 2, "CUDA": 3, "OpenCL": 4, "Metal": 5, "Hexagon": 6, "Vulkan": 9,
 })
+DeviceAPI.__doc__ = "Where loops run. Here it is the host only; the others are names that directives take and then refuse."

@@ -32,7 +32,11 @@ def _condition(c: Any, call: str) -> n.Expr:
 
 
 def print(*args: Any) -> Expr:
-    """The first argument; when it is computed, all are printed on a line, separated by spaces. Strings may be among the others."""
+    """The first argument; when it is computed, all are printed on a line, separated by spaces. Strings may be among the others.
+
+    >>> hl.print(x, "is x").type() == hl.Int(32)
+    True
+    """
     nodes = printable(args)
     if not nodes or isinstance(nodes[0], n.StringImm):
         raise user_error("The first argument of print() is its value and must be an Expr; strings may follow")
@@ -40,7 +44,11 @@ def print(*args: Any) -> Expr:
 
 
 def print_when(condition: Any, *args: Any) -> Expr:
-    """The first argument after the condition; all are printed where the condition holds."""
+    """The first argument after the condition; all are printed where the condition holds.
+
+    >>> hl.print_when(x == 3, 2 * x, "is 2 x").type() == hl.Int(32)
+    True
+    """
     nodes = printable(args)
     if not nodes or isinstance(nodes[0], n.StringImm):
         raise user_error("The argument of print_when() after the condition is its value and must be an Expr; strings may follow")
@@ -59,7 +67,11 @@ def require(condition: Any, value: Any, *args: Any) -> Expr:
 
 
 def memoize_tag(result: Any, *args: Any) -> Expr:
-    """`result`; the other arguments key the memoization cache in its place."""
+    """`result`; the other arguments key the memoization cache in its place.
+
+    >>> hl.evaluate(hl.memoize_tag(hl.i32(5), hl.i32(1)))
+    5
+    """
     node = to_node(result)
     return Expr.of(intrinsic("memoize_tag", node.type, node, *[to_node(a) for a in args]))
 
@@ -76,17 +88,31 @@ def _random(t: Any, name: str, seed: Any, allowed: Sequence[Any]) -> n.Expr:
 
 
 def random_float(seed: Any = None) -> Expr:
-    """A number in [0, 1), a fixed function of the seed (an int32, if given), this call, and the coordinates of the Func it is used in."""
+    """A number in [0, 1), a fixed function of the seed (an int32, if given), this call, and the coordinates of the Func it is used in.
+
+    A seed makes runs the same from one process to the next.
+
+    >>> 0 <= hl.evaluate(hl.random_float(7)) < 1
+    True
+    """
     return Expr.of(_random(Float(32), "random_float", seed, (INT32,)))
 
 
 def random_uint(seed: Any = None) -> Expr:
-    """A uint32, all values equally likely; otherwise like random_float()."""
+    """A uint32, all values equally likely; otherwise like random_float().
+
+    >>> 0 <= hl.evaluate(hl.random_uint(7)) < 2**32
+    True
+    """
     return Expr.of(_random(UINT32, "random_uint", seed, (INT32, UINT32)))
 
 
 def random_int(seed: Any = None) -> Expr:
-    """An int32, all values equally likely; otherwise like random_float()."""
+    """An int32, all values equally likely; otherwise like random_float().
+
+    >>> -2**31 <= hl.evaluate(hl.random_int(7)) < 2**31
+    True
+    """
     return Expr.of(n.Reinterpret(INT32, _random(UINT32, "random_int", seed, (INT32, UINT32))))
 
 
@@ -100,10 +126,24 @@ def _several(name: str, exprs: Sequence[Any]) -> Expr:
 
 
 def gather(exprs: Sequence[Any]) -> Expr:
-    """Several values of one update, in turn; all are read before the matching `scatter` writes any."""
+    """Several values of one update, in turn; all are read before the matching `scatter` writes any.
+
+    >>> f = hl.Func()
+    >>> f[x] = x
+    >>> f[hl.scatter([0, 3])] = hl.gather([f[3], f[0]])
+    >>> [f.realize([4])[i] for i in range(4)]
+    [3, 1, 2, 0]
+    """
     return _several("gather", exprs)
 
 
 def scatter(exprs: Sequence[Any]) -> Expr:
-    """Several coordinates of one update, in turn, for the values of the matching `gather`."""
+    """Several coordinates of one update, in turn, for the values of the matching `gather`.
+
+    >>> f = hl.Func()
+    >>> f[x] = x
+    >>> f[hl.scatter([0, 2])] = hl.gather([8, 9])
+    >>> [f.realize([3])[i] for i in range(3)]
+    [8, 1, 9]
+    """
     return _several("scatter", exprs)

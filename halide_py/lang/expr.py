@@ -172,7 +172,13 @@ class Operand:
         return Expr.of(intrinsic("bitwise_not", a.type, a))
 
     def logical_not(self) -> Expr:
-        """The negation of a condition."""
+        """The negation of a condition.
+
+        The same as `~c`; it must be a bool. Raises CompileError for others.
+
+        >>> hl.evaluate((hl.Expr(3) < 2).logical_not())
+        True
+        """
         a = operand(self, "!")
         if not a.type.is_bool():
             raise user_error(f"The argument of logical_not() must be a bool, but {to_text(a)} has type {a.type}")
@@ -213,11 +219,19 @@ class Expr(Operand):
         return self.node
 
     def defined(self) -> bool:
-        """Whether this has a value; `Expr()` has none."""
+        """Whether this has a value; `Expr()` has none.
+
+        >>> hl.Expr(3).defined(), hl.Expr().defined()
+        (True, False)
+        """
         return self.node is not None
 
     def type(self) -> Type:
-        """The Type of the value. Raises CompileError for an undefined Expr."""
+        """The Type of the value. Raises CompileError for an undefined Expr.
+
+        >>> (hl.u8(3) + hl.i16(4)).type() == hl.Int(16)
+        True
+        """
         return self.as_node().type
 
     def __repr__(self) -> str:
@@ -225,6 +239,7 @@ class Expr(Operand):
 
 
 def _constant(t: Type, value: int | float) -> Expr:
+    """A number as an Expr of the type."""
     return Expr.of(b.const(t, value))
 
 

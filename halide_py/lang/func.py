@@ -10,18 +10,17 @@ from .. import lang
 from ..errors import CompileError, expect, user_error, user_location
 from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.function import Definition, Function
+from ..ir.function import Function
 from ..ir.names import anonymous_name, unique_name
 from ..ir.printer import to_text
 from ..ir.types import Type
 from . import definitions
 from .devices import DeviceCopies
 from .expr import Expr, Operand, binary, convertible, to_expr
+from .func_queries import FuncQueries
 from .func_schedule import FuncSchedulable
-from .param import OutputImageParam, image_element
-from .rdom import RVar
+from .param import image_element
 from .runnable import Runnable
-from .stage import Stage
 from .tuples import Tuple, is_tuple_like, to_tuple
 from .var import Var, implicit_count
 from .wrapping import Handles, callers_of, wrapper
@@ -80,7 +79,13 @@ class FuncRef(Operand):
         return self.as_node().type
 
     def size(self) -> int:
-        """Number of values; 0 while the Func is undefined."""
+        """Number of values; 0 while the Func is undefined.
+
+        >>> f = hl.Func()
+        >>> f[x] = (x, 2 * x)
+        >>> f[x].size()
+        2
+        """
         return len(self.func.function.types)
 
     def __len__(self) -> int:
@@ -142,7 +147,13 @@ class FuncTupleElementRef(Operand):
         return self.ref.element(self._index)
 
     def index(self) -> int:
-        """Which value."""
+        """Which value.
+
+        >>> f = hl.Func()
+        >>> f[x] = (x, 2 * x)
+        >>> f[x][1].index()
+        1
+        """
         return self._index
 
     def type(self) -> Type:
@@ -153,7 +164,7 @@ class FuncTupleElementRef(Operand):
         return f"<halide.FuncTupleElementRef {self._index} of {self.ref!r}>"
 
 
-class Func(FuncSchedulable, DeviceCopies, Runnable):
+class Func(FuncQueries, FuncSchedulable, DeviceCopies, Runnable):
     """A stage of a pipeline: a function of integer coordinates, defined by `f[x, y] = expression` and any number of updates.
 
     `Func("name")`; `Func(expr)`, `Func(buffer)` and `Func(image_param)` define it at once over implicit dimensions;
@@ -183,107 +194,6 @@ class Func(FuncSchedulable, DeviceCopies, Runnable):
         new.function = function
         return new
 
-    # -- what it is
-
-    def name(self) -> str:
-        """The name, unique in the process."""
-        return self.function.name
-
-    def defined(self) -> bool:
-        """Whether it has a definition."""
-        return self.function.pure is not None
-
-    def args(self) -> list[Var]:
-        """The dimensions, innermost first; empty while undefined."""
-        return [Var(a) for a in self.function.args]
-
-    def dimensions(self) -> int:
-        """Number of dimensions, or the number it was declared with."""
-        f = self.function
-        if f.pure is None and f.required_dimensions < 0:
-            raise user_error(f'Can\'t call Func::dimensions on Func "{f.name}" because it is undefined or has no dimension requirements.')
-        return len(f.args) if f.pure is not None else f.required_dimensions
-
-    def _types(self, call: str) -> tuple[Type, ...]:
-        f = self.function
-        types = f.types if f.pure is not None else f.required_types
-        if not types:
-            raise user_error(f'Can\'t call Func::{call} on Func "{f.name}" because it is undefined or has no type requirements.')
-        return types
-
-    def type(self) -> Type:
-        """The Type of the only value, or the one it was declared with."""
-        types = self._types("type")
-        if len(types) > 1:
-            raise user_error(f'Can\'t call Func::type on Func "{self.name()}" because it returns a Tuple; use types()')
-        return types[0]
-
-    def types(self) -> list[Type]:
-        """The Type of each value, or those it was declared with."""
-        return list(self._types("types"))
-
-    def outputs(self) -> int:
-        """Number of values."""
-        return len(self._types("outputs"))
-
-    def _pure(self, call: str) -> Definition:
-        if self.function.pure is None:
-            raise user_error(f"Can't call Func::{call}() on an undefined Func ({self.name()}). To check if a Func is defined, call "
-                             "Func::defined()")
-        return self.function.pure
-
-    def value(self) -> Expr:
-        """The only value of the pure definition."""
-        values = self._pure("value").values
-        if len(values) != 1:
-            raise user_error(f'Can\'t call Func::value() on Func "{self.name()}", because it has multiple values; use values()')
-        return Expr.of(values[0])
-
-    def values(self) -> tuple[Expr, ...]:
-        """The values of the pure definition."""
-        return tuple(Expr.of(v) for v in self._pure("values").values)
-
-    def has_update_definition(self) -> bool:
-        """Whether there are updates."""
-        return bool(self.function.updates)
-
-    def num_update_definitions(self) -> int:
-        """How many updates there are."""
-        return len(self.function.updates)
-
-    def _update(self, call: str, idx: int) -> Definition:
-        count = len(self.function.updates)
-        if not 0 <= idx < count:
-            raise user_error(f'Call to {call}({idx}) with index larger than last defined update stage for Func "{self.name()}", which has '
-                             f'{count} update(s)')
-        return self.function.updates[idx]
-
-    def update(self, idx: int = 0) -> Stage:
-        """The schedule of update number `idx`."""
-        self._update("update", idx)
-        return Stage(self, idx + 1)
-
-    def update_args(self, idx: int = 0) -> list[Expr]:
-        """The coordinates an update writes."""
-        return [Expr.of(a) for a in self._update("update_args", idx).args]
-
-    def update_value(self, idx: int = 0) -> Expr:
-        """The only value of an update."""
-        values = self._update("update_value", idx).values
-        if len(values) != 1:
-            raise user_error(f'Can\'t call Func::update_value() on Func "{self.name()}", because it has multiple values; use '
-                             'update_values()')
-        return Expr.of(values[0])
-
-    def update_values(self, idx: int = 0) -> tuple[Expr, ...]:
-        """The values of an update."""
-        return tuple(Expr.of(v) for v in self._update("update_values", idx).values)
-
-    def rvars(self, idx: int = 0) -> list[RVar]:
-        """The RVars of an update."""
-        d = self._update("rvars", idx).rdom
-        return [RVar.of(d, i) for i in range(len(d.variables))] if d else []
-
     # -- who calls what in its stead
 
     def in_(self, *args: Any) -> Func:
@@ -301,16 +211,6 @@ class Func(FuncSchedulable, DeviceCopies, Runnable):
         Raises CompileError as `in_` does.
         """
         return wrapper(self.function, callers_of(args, "clone_in"), clone=True)  # type: ignore[no-any-return]
-
-    def is_extern(self) -> bool:
-        """Whether it is defined by an extern stage."""
-        return self.function.extern is not None
-
-    def extern_function_name(self) -> str:
-        """The C function of an extern stage. Raises CompileError for other Funcs."""
-        if self.function.extern is None:
-            raise user_error(f"Func {self.name()} is not an extern stage, so it has no extern function name")
-        return self.function.extern.row.name
 
     def define_extern(self, function_name: str, params: Sequence[Any], *shape: Any, **options: Any) -> None:
         """Define the Func as an extern stage, computed by a C function: `f.define_extern("solve", [g, image, 3], hl.Float(32), 2)`.
@@ -338,15 +238,6 @@ class Func(FuncSchedulable, DeviceCopies, Runnable):
         if len(shape) > len(names) or "types" not in given or "arguments" not in given:
             raise TypeError("define_extern() takes the function's name, its arguments, the types of the values and the dimensions")
         lang.extern_stage.define_extern(self.function, function_name, params, given.pop("types"), given.pop("arguments"), **given)
-
-    def output_buffer(self) -> OutputImageParam:
-        """The output buffer, to constrain its shape or to use its bounds in expressions."""
-        return self.output_buffers()[0]
-
-    def output_buffers(self) -> list[OutputImageParam]:
-        """One a value."""
-        self._pure("output_buffers")
-        return [OutputImageParam.of(p) for p in self.function.output_params]
 
     # -- definitions
 
@@ -419,19 +310,34 @@ _LAMBDAS = itertools.count()
 
 
 def lambda_func(*args: Any) -> Func:
-    """An anonymous Func: `lambda_func(x, y, x + y)`."""
+    """An anonymous Func: `lambda_func(x, y, x + y)`.
+
+    >>> hl.lambda_func(x, y, x + y).dimensions()
+    2
+    """
     f = Func(f"lambda_{next(_LAMBDAS)}")
     f[args[:-1]] = args[-1]
     return f
 
 
 def funcs(names: str) -> tuple[Func, ...]:
-    """Several Funcs at once: `f, g = funcs("f g")`; spaces or commas between the names."""
+    """Several Funcs at once: `f, g = funcs("f g")`; spaces or commas between the names.
+
+    Raises TypeError for what is no string.
+
+    >>> f, g = hl.funcs("f, g")
+    >>> g.defined()
+    False
+    """
     return tuple(Func(v) for v in expect(names, str, "funcs()").replace(",", " ").split())
 
 
 def evaluate(expr: Any) -> Any:
-    """The value of an Expr without free Vars, computed now, as a Python number; of a tuple of Exprs a tuple of numbers."""
+    """The value of an Expr without free Vars, computed now, as a Python number; of a tuple of Exprs a tuple of numbers.
+
+    >>> hl.evaluate(hl.sqrt(hl.f32(4)) + 1)
+    3.0
+    """
     values = to_tuple(expr)
     f = Func(f"evaluate_func_{len(values)}")
     f[()] = Tuple(values)
@@ -440,5 +346,9 @@ def evaluate(expr: Any) -> Any:
 
 
 def evaluate_may_gpu(expr: Any) -> Any:
-    """Like evaluate(); there being no GPU code, on the CPU."""
+    """Like evaluate(); there being no GPU code, on the CPU.
+
+    >>> hl.evaluate_may_gpu(hl.Expr(2) + 3)
+    5
+    """
     return evaluate(expr)

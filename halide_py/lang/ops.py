@@ -37,7 +37,11 @@ def cast(t: Type, e: Any) -> Expr:
 
 
 def reinterpret(t: Type, e: Any) -> Expr:
-    """The bits of `e` read as type `t`. Raises CompileError when the widths differ."""
+    """The bits of `e` read as type `t`. Raises CompileError when the widths differ.
+
+    >>> hl.evaluate(hl.reinterpret(hl.UInt(32), hl.f32(1)))
+    1065353216
+    """
     t, node = checked_type(t, "reinterpret()"), to_node(e)
     if node.type.bits() * node.type.lanes() != t.bits() * t.lanes():
         raise user_error(f"Reinterpret cast from type {node.type} which has {node.type.bits() * node.type.lanes()} bits, "
@@ -46,7 +50,11 @@ def reinterpret(t: Type, e: Any) -> Expr:
 
 
 def saturating_cast(t: Type, e: Any) -> Expr:
-    """`e` converted to type `t`, clamped to its range first."""
+    """`e` converted to type `t`, clamped to its range first.
+
+    >>> hl.evaluate(hl.saturating_cast(hl.UInt(8), hl.i32(-5)))
+    0
+    """
     t, node = checked_type(t, "saturating_cast()"), to_node(e)
     return Expr.of(node if node.type is t else intrinsic("saturating_cast", t.with_lanes(node.type.lanes()), node))
 
@@ -61,7 +69,8 @@ def _caster(t: Type) -> Callable[[Any], Expr]:
         return cast(t, e)
 
     convert_to.__name__ = f"{'f' if t.is_float() else 'i' if t.is_int() else 'u'}{t.bits()}"
-    convert_to.__doc__ = f"`e` as {t}: a number of that type (never range-checked), or a cast."
+    name, text = convert_to.__name__, f"`e` as {t}: a number of that type (never range-checked), or a cast."
+    convert_to.__doc__ = f"{text}\n\nThe same as `hl.cast(type, e)`, but that a Python number keeps all its digits.\n\n>>> hl.{name}(3).type().bits()\n{t.bits()}"
     return convert_to
 
 
@@ -70,7 +79,8 @@ def _saturating(t: Type) -> Callable[[Any], Expr]:
         return saturating_cast(t, e)
 
     convert_to.__name__ = f"{'i' if t.is_int() else 'u'}{t.bits()}_sat"
-    convert_to.__doc__ = f"`e` clamped to the range of {t} and converted."
+    low = f">>> hl.evaluate(hl.{convert_to.__name__}(hl.f32(-1e30)))\n{t.min_value()}"
+    convert_to.__doc__ = f"`e` clamped to the range of {t} and converted.\n\nThe same as `hl.saturating_cast(type, e)`.\n\n{low}"
     return convert_to
 
 
@@ -104,7 +114,11 @@ def min(*args: Any) -> Expr:
 
 
 def max(*args: Any) -> Expr:
-    """The largest of two or more values, under the promotion rules; a Python number counts by its own type. NaN: as for min()."""
+    """The largest of two or more values, under the promotion rules; a Python number counts by its own type. NaN: as for min().
+
+    >>> hl.evaluate(hl.max(3, 7, 5))
+    7
+    """
     return _fold(n.Max, "max", args)
 
 
@@ -119,14 +133,24 @@ def _limit(value: n.Expr, limit: Any, call: str, argument: str) -> n.Expr:
 
 
 def clamp(e: Any, low: Any, high: Any) -> Expr:
-    """`e` limited to [low, high]; the bounds take its type and must fit it. Bounds inference believes it."""
+    """`e` limited to [low, high]; the bounds take its type and must fit it. Bounds inference believes it.
+
+    >>> hl.evaluate(hl.clamp(hl.i32(300), 0, 255))
+    255
+    """
     node = to_node(e)
     bottom, top = _limit(node, low, "clamp", "second"), _limit(node, high, "clamp", "third")
     return Expr.of(n.Max(n.Min(node, top), bottom))
 
 
 def unsafe_promise_clamped(e: Any, low: Any, high: Any) -> Expr:
-    """`e`, promised to lie in [low, high]: bounds inference believes it, no code is emitted. An undefined Expr leaves a side open."""
+    """`e`, promised to lie in [low, high]: bounds inference believes it, no code is emitted. An undefined Expr leaves a side open.
+
+    A value outside makes the program read or write memory that is not its own.
+
+    >>> hl.evaluate(hl.unsafe_promise_clamped(hl.i32(5), 0, 9))
+    5
+    """
     node = to_node(e)
     ends = []
     for x, argument, far in ((low, "min", node.type.min_value()), (high, "max", node.type.max_value())):
@@ -136,12 +160,20 @@ def unsafe_promise_clamped(e: Any, low: Any, high: Any) -> Expr:
 
 
 def abs(e: Any) -> Expr:
-    """|e|; of a signed integer the unsigned type of its width."""
+    """|e|; of a signed integer the unsigned type of its width.
+
+    >>> hl.evaluate(hl.abs(hl.i8(-128)))
+    128
+    """
     return absolute(e)
 
 
 def absd(x: Any, y: Any) -> Expr:
-    """|x - y| without overflow; unsigned for integers."""
+    """|x - y| without overflow; unsigned for integers.
+
+    >>> hl.evaluate(hl.absd(hl.u8(3), hl.u8(200)))
+    197
+    """
     a, c = match_types(to_node(x), to_node(y))
     if a.type.is_float():
         return absolute(Expr.of(n.Sub(a, c)))
@@ -275,29 +307,59 @@ def mux(index: Any, values: Any) -> Any:
 
 
 def likely(e: Any) -> Expr:
-    """`e`, marked as what holds in the steady state of the loops around: they are split there."""
+    """`e`, marked as what holds in the steady state of the loops around: they are split there.
+
+    The value is unchanged, so is every result.
+
+    >>> hl.evaluate(hl.likely(hl.i32(3)))
+    3
+    """
     node = to_node(e)
     return Expr.of(intrinsic("likely", node.type, node))
 
 
 def likely_if_innermost(e: Any) -> Expr:
-    """Like likely(), for the innermost loop only."""
+    """Like likely(), for the innermost loop only.
+
+    >>> hl.evaluate(hl.likely_if_innermost(hl.i32(3)))
+    3
+    """
     node = to_node(e)
     return Expr.of(intrinsic("likely_if_innermost", node.type, node))
 
 
 def strict_float(e: Any) -> Expr:
-    """`e` with all float arithmetic in it exactly as written: neither reassociated nor contracted."""
+    """`e` with all float arithmetic in it exactly as written: neither reassociated nor contracted.
+
+    >>> hl.evaluate(hl.strict_float(hl.f32(1e8) + hl.f32(1) - hl.f32(1e8)))
+    0.0
+    """
     node = to_node(e)
     return Expr.of(intrinsic("strict_float", node.type, node))
 
 
 def undef(t: Type) -> Expr:
-    """No value: a definition of it stores nothing."""
+    """No value: a definition of it stores nothing.
+
+    As one side of a select it keeps what was stored before.
+
+    >>> f = hl.Func()
+    >>> f[x] = x
+    >>> r = hl.RDom([(0, 3)])
+    >>> f[r.x] = hl.select(r.x == 1, 7, hl.undef(hl.Int(32)))
+    >>> [f.realize([3])[i] for i in range(3)]
+    [0, 7, 2]
+    """
     return Expr.of(intrinsic("undef", checked_type(t, "undef()")))
 
 
 def logical_not(e: Any) -> Expr:
-    """The negation of a condition."""
+    """The negation of a condition.
+
+    The same as `~c`. Raises CompileError for what is no bool.
+
+    >>> hl.evaluate(hl.logical_not(hl.Expr(3) < 2))
+    True
+    """
     return Expr.of(to_node(e)).logical_not()
 

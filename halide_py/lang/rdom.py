@@ -20,7 +20,11 @@ _LETTERS = "xyzw"
 
 
 class RVar(Operand):
-    """One dimension of a reduction domain (`r.x`), or a name for a part of one made by a split."""
+    """One dimension of a reduction domain (`r.x`), or a name for a part of one made by a split.
+
+    >>> hl.RDom([(0, 4)], 'r').x.name()[-2:]
+    '$x'
+    """
 
     __slots__ = ("_name", "_domain", "_index")
     _name: str
@@ -47,15 +51,27 @@ class RVar(Operand):
         return n.Variable(INT32, self._name, None, self._domain)
 
     def name(self) -> str:
-        """The name of the loop: `r$x`."""
+        """The name of the loop: `r$x`.
+
+        >>> hl.RDom([(0, 4), (0, 3)], 'r').y.name()[-2:]
+        '$y'
+        """
         return self._name
 
     def min(self) -> Expr:
-        """The first value of the loop; undefined for a mere name."""
+        """The first value of the loop; undefined for a mere name.
+
+        >>> hl.evaluate(hl.RDom([(2, 4)]).x.min())
+        2
+        """
         return Expr.of(self._domain.variables[self._index].min if self._domain else None)
 
     def extent(self) -> Expr:
-        """The number of iterations; undefined for a mere name."""
+        """The number of iterations; undefined for a mere name.
+
+        >>> hl.evaluate(hl.RDom([(2, 4)]).x.extent())
+        4
+        """
         return Expr.of(self._domain.variables[self._index].extent if self._domain else None)
 
     def __repr__(self) -> str:
@@ -67,7 +83,11 @@ def _range_text(name: str, low: n.Expr | None, extent: n.Expr | None) -> str:
 
 
 class Range:
-    """An interval given by its first value and its size: `Range(0, 10)`, `Range((0, 10))`, or two undefined Exprs."""
+    """An interval given by its first value and its size: `Range(0, 10)`, `Range((0, 10))`, or two undefined Exprs.
+
+    >>> hl.evaluate(hl.Range(2, 10).extent)
+    10
+    """
 
     __slots__ = ("min", "extent")
 
@@ -143,19 +163,35 @@ class RDom(Operand):
         return self.only("an Expr").as_node()
 
     def domain(self) -> ReductionDomain:
-        """What the compiler keeps of it: names, bounds, predicates. Raises CompileError while undefined."""
+        """What the compiler keeps of it: names, bounds, predicates. Raises CompileError while undefined.
+
+        >>> len(hl.RDom([(0, 4), (0, 3)]).domain().variables)
+        2
+        """
         return self._defined()
 
     def defined(self) -> bool:
-        """Whether it has a region."""
+        """Whether it has a region.
+
+        >>> hl.RDom([(0, 4)]).defined(), hl.RDom().defined()
+        (True, False)
+        """
         return self.reduction is not None
 
     def same_as(self, other: RDom) -> bool:
-        """Whether both are one and the same domain."""
+        """Whether both are one and the same domain.
+
+        >>> hl.RDom([(0, 4)]).same_as(hl.RDom([(0, 4)]))
+        False
+        """
         return self.reduction is expect(other, RDom, "same_as()").reduction
 
     def dimensions(self) -> int:
-        """Number of dimensions; 0 while undefined."""
+        """Number of dimensions; 0 while undefined.
+
+        >>> hl.RDom([(0, 4), (0, 3)]).dimensions()
+        2
+        """
         return len(self.reduction.variables) if self.reduction else 0
 
     def name(self) -> str:
@@ -183,22 +219,44 @@ class RDom(Operand):
 
     @property
     def x(self) -> RVar:
-        """The first, innermost dimension."""
+        """The first, innermost dimension.
+
+        >>> hl.evaluate(hl.RDom([(0, 4), (0, 3)]).x.extent())
+        4
+        """
         return self._letter(0)
 
     @property
     def y(self) -> RVar:
-        """The second dimension."""
+        """The second dimension.
+
+        Raises CompileError where there is none.
+
+        >>> hl.evaluate(hl.RDom([(0, 4), (0, 3)]).y.extent())
+        3
+        """
         return self._letter(1)
 
     @property
     def z(self) -> RVar:
-        """The third dimension."""
+        """The third dimension.
+
+        Raises CompileError where there is none.
+
+        >>> hl.evaluate(hl.RDom([(0, 4), (0, 3), (0, 2)]).z.extent())
+        2
+        """
         return self._letter(2)
 
     @property
     def w(self) -> RVar:
-        """The fourth dimension."""
+        """The fourth dimension.
+
+        Raises CompileError where there is none.
+
+        >>> hl.evaluate(hl.RDom([(0, 4), (0, 3), (0, 2), (0, 9)]).w.extent())
+        9
+        """
         return self._letter(3)
 
     def where(self, predicate: Any) -> None:
@@ -258,7 +316,11 @@ def _field(shaped: Any, field: str, d: int) -> Expr:
 
 
 class VarOrRVar:
-    """Either a Var or an RVar: the name of a loop, as scheduling directives take it."""
+    """Either a Var or an RVar: the name of a loop, as scheduling directives take it.
+
+    >>> hl.VarOrRVar('x', is_rvar=True).is_rvar
+    True
+    """
 
     _name: str
     _is_rvar: bool
@@ -276,22 +338,38 @@ class VarOrRVar:
             raise TypeError(f"expected a Var, an RVar or a one-dimensional RDom, not {v!r}")
 
     def name(self) -> str:
-        """The name."""
+        """The name.
+
+        >>> hl.VarOrRVar(hl.Var('x')).name()
+        'x'
+        """
         return self._name
 
     @property
     def is_rvar(self) -> bool:
-        """Whether it names a loop over an RVar."""
+        """Whether it names a loop over an RVar.
+
+        >>> hl.VarOrRVar(hl.Var('x')).is_rvar
+        False
+        """
         return self._is_rvar
 
     @property
     def var(self) -> Var:
-        """As a Var."""
+        """As a Var.
+
+        >>> hl.VarOrRVar('x', False).var.name()
+        'x'
+        """
         return Var(self._name)
 
     @property
     def rvar(self) -> RVar:
-        """As an RVar."""
+        """As an RVar.
+
+        >>> hl.VarOrRVar('r', True).rvar.name()
+        'r'
+        """
         return RVar(self._name)
 
 

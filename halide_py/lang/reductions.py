@@ -103,17 +103,29 @@ def sum(*args: Any, **kwargs: Any) -> Expr:
 
 
 def product(*args: Any, **kwargs: Any) -> Expr:
-    """The product over the RDom, with arguments as for sum(); 1 over an empty one."""
+    """The product over the RDom, with arguments as for sum(); 1 over an empty one.
+
+    >>> hl.evaluate(hl.product(hl.RDom([(1, 5)]).x + 0))
+    120
+    """
     return _fold("product", lambda e: b.const(e.type, 1), n.Mul, args, kwargs)
 
 
 def maximum(*args: Any, **kwargs: Any) -> Expr:
-    """The largest value over the RDom, with arguments as for sum(); the type's smallest (-inf for floats) over an empty one."""
+    """The largest value over the RDom, with arguments as for sum(); the type's smallest (-inf for floats) over an empty one.
+
+    >>> hl.evaluate(hl.maximum(hl.RDom([(1, 5)]).x + 0))
+    5
+    """
     return _fold("maximum", _lowest, n.Max, args, kwargs)
 
 
 def minimum(*args: Any, **kwargs: Any) -> Expr:
-    """The smallest value over the RDom, with arguments as for sum(); the type's largest (inf for floats) over an empty one."""
+    """The smallest value over the RDom, with arguments as for sum(); the type's largest (inf for floats) over an empty one.
+
+    >>> hl.evaluate(hl.minimum(hl.RDom([(1, 5)]).x + 0))
+    1
+    """
     return _fold("minimum", _highest, n.Min, args, kwargs)
 
 
@@ -126,10 +138,20 @@ def _arg(what: str, start: Callable[[n.Expr], n.Expr], better: Fold, args: tuple
 
 
 def argmax(*args: Any, **kwargs: Any) -> tuple[Expr, ...]:
-    """(coordinates..., value) of the largest value over the RDom, with arguments as for sum(); the first one on ties."""
+    """(coordinates..., value) of the largest value over the RDom, with arguments as for sum(); the first one on ties.
+
+    >>> r = hl.RDom([(-3, 7)])
+    >>> hl.evaluate(hl.argmax(r.x * r.x))
+    (-3, 9)
+    """
     return _arg("argmax", _lowest, n.GT, args, kwargs)
 
 
 def argmin(*args: Any, **kwargs: Any) -> tuple[Expr, ...]:
-    """(coordinates..., value) of the smallest value over the RDom, with arguments as for sum(); the first one on ties."""
+    """(coordinates..., value) of the smallest value over the RDom, with arguments as for sum(); the first one on ties.
+
+    >>> r = hl.RDom([(-3, 7)])
+    >>> hl.evaluate(hl.argmin(r.x * r.x))
+    (0, 0)
+    """
     return _arg("argmin", _highest, n.LT, args, kwargs)

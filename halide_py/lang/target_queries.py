@@ -17,30 +17,54 @@ def _query(name: str, word: object, kind: type[TargetArch | TargetOS | TargetFea
 
 
 def target_arch_is(arch: TargetArch) -> Expr:
-    """Whether the code is compiled for this architecture, as a bool."""
+    """Whether the code is compiled for this architecture, as a bool.
+
+    >>> hl.target_arch_is(hl.TargetArch.X86).type() == hl.Bool()
+    True
+    """
     return _query("target_arch_is", arch, TargetArch)
 
 
 def target_os_is(os: TargetOS) -> Expr:
-    """Whether the code is compiled for this operating system, as a bool."""
+    """Whether the code is compiled for this operating system, as a bool.
+
+    >>> hl.target_os_is(hl.TargetOS.Linux).type() == hl.Bool()
+    True
+    """
     return _query("target_os_is", os, TargetOS)
 
 
 def target_has_feature(feature: TargetFeature) -> Expr:
-    """Whether the target the code is compiled for has this feature, as a bool."""
+    """Whether the target the code is compiled for has this feature, as a bool.
+
+    >>> hl.target_has_feature(hl.TargetFeature.AVX2).type() == hl.Bool()
+    True
+    """
     return _query("target_has_feature", feature, TargetFeature)
 
 
 def target_bits() -> Expr:
-    """Whether addresses have 32 or 64 bits, as an int32."""
+    """Whether addresses have 32 or 64 bits, as an int32.
+
+    >>> hl.evaluate(hl.target_bits()) in (32, 64)
+    True
+    """
     return Expr.of(intrinsic("target_bits", INT32))
 
 
 def target_natural_vector_size(t: Type) -> Expr:
-    """The number of elements of a type in one vector register of the target, as an int32."""
+    """The number of elements of a type in one vector register of the target, as an int32.
+
+    >>> hl.evaluate(hl.target_natural_vector_size(hl.UInt(8))) >= 8
+    True
+    """
     return Expr.of(intrinsic("target_natural_vector_size", INT32, b.const(expect(t, Type, "target_natural_vector_size()").element_of(), 0)))
 
 
 def user_context_value() -> Expr:
-    """The user context a pipeline was called with, a handle: something to give to extern functions; null when there is none."""
+    """The user context a pipeline was called with, a handle: something to give to extern functions; null when there is none.
+
+    >>> hl.user_context_value().type() == hl.Handle()
+    True
+    """
     return Expr.of(intrinsic("user_context_value", Handle()))
