@@ -12,7 +12,7 @@ from ..ir.intrinsics import intrinsic, math_call
 from ..ir.printer import to_text
 from ..ir.types import BOOL
 from .expr import Expr, integer_power, power, to_node
-from .promotion import FLOAT32, convert, match_types
+from .promotion import FLOAT32, convert, match_lanes, match_types
 
 
 def _as_float(x: Any) -> n.Expr:
@@ -54,20 +54,25 @@ trunc = _one("trunc", "x without its fraction, as a float.", -1.5, -1.0)
 
 
 def _pair(name: str, x: Any, y: Any) -> Expr:
-    """Of two arguments of one type, which an integer takes from a float."""
-    a, c = match_types(to_node(x), to_node(y))
+    """Of two arguments of one type, which an integer takes from a float; two integers are floats on their own."""
+    a, c = to_node(x), to_node(y)
+    if not a.type.is_float() and not c.type.is_float():
+        a, c = _as_float(a), _as_float(c)
+    a, c = match_types(a, c)
     return Expr.of(math_call(name, _as_float(a), _as_float(c)))
 
 
 def atan2(y: Any, x: Any) -> Expr:
     """The angle of the point (x, y).
 
-    Arguments are brought to one float type; the quadrant follows from their signs.
+    The float type of y decides, as in Halide: x is converted to it, integers y count as float32. The quadrant follows from the signs.
 
     >>> round(hl.evaluate(hl.atan2(1.0, -1.0)), 4)
     2.3562
     """
-    return _pair("atan2", y, x)
+    a = _as_float(y)
+    a, c = match_lanes(a, convert(a.type.with_lanes(to_node(x).type.lanes()), _as_float(x)))
+    return Expr.of(math_call("atan2", a, c))
 
 
 def hypot(x: Any, y: Any) -> Expr:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from c_run import CHECKS, FLAGS, ROOT, argument_block, build, call, function, load, loop, machine, store, var
 
+import halide_py as hl
 from halide_py.codegen_c import generate
 from halide_py.codegen_c.externs import OWN_MATH
 from halide_py.ir import build as b
@@ -197,6 +198,38 @@ def test_fast_functions() -> None:
         np.testing.assert_array_equal(scalar, vector)
         wanted = {"fast_inverse": lambda v: 1 / v, "fast_inverse_sqrt": lambda v: v ** -0.5}.get(name) or getattr(np, name[5:])
         np.testing.assert_allclose(vector, wanted(a.astype(np.float64)), rtol=1e-5, atol=1e-6 if name in ("fast_sin", "fast_cos", "fast_log") else 0)
+
+
+def ordered(words: np.ndarray) -> np.ndarray:
+    """Half floats given by their bits, as integers in the order of their values: neighbours differ by 1, zeros are one."""
+    magnitude = (words & 0x7FFF).astype(np.int32)
+    return np.where(words >> 15, -magnitude, magnitude)
+
+
+@pytest.mark.parametrize("t", [hl.Float(16), hl.BFloat(16)], ids=["float16", "bfloat16"])
+def test_every_half_float(t: hl.Type) -> None:
+    """All unary functions on all half floats: the exact value rounded, or its neighbour; NaN and infinity where they belong."""
+    words, names = np.arange(2**16, dtype=np.uint16), [name for name in BOUNDS if not binary(name)]
+    x, f = hl.Var("x"), hl.Func("f")
+    half = hl.reinterpret(t, hl.Buffer(words)[x])
+    f[x] = hl.Tuple([hl.reinterpret(hl.UInt(16), hl.cast(t, getattr(hl, name)(half if name != "erf" else hl.f32(half)))) for name in names])
+    f.vectorize(x, 16)
+    brain = t.is_bfloat()
+    a = (words.astype(np.uint32) << 16).view(np.float32) if brain else words.view(np.float16).astype(np.float32)
+    infinity = 0x7F80 if brain else 0x7C00
+    for name, result in zip(names, map(np.asarray, f.realize([2**16])), strict=True):
+        want = exact(name, a)
+        with np.errstate(all="ignore"):
+            single = want.astype(np.float32)
+            if brain:  # rounded to nearest by hand, ties to even
+                bits = single.view(np.uint32)
+                rounded = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+            else:
+                rounded = want.astype(np.float16).view(np.uint16)
+        nan = np.isnan(want)
+        assert np.all((result[nan] & 0x7FFF) > infinity), name
+        distance = np.abs(ordered(result[~nan]) - ordered(rounded[~nan]))
+        assert distance.max() <= 1, f"{name}({a[~nan][distance.argmax()]})"
 
 
 def test_half_floats_round_once() -> None:

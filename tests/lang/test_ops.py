@@ -27,7 +27,7 @@ def text(e: Any) -> str:
     (hl.select(condition, 1, u8), "uint8"), (hl.select(condition, 1, 2.5), "float32"), (hl.select(True, x, y), "int32"),
     (hl.mux(x, [1, 2]), "int32"), (hl.mux(x, [u8]), "uint8"), (hl.lerp(u8, u8, 0.5), "uint8"), (hl.lerp(0, u8, 0.5), "uint8"),
     (hl.absd(u8, 3), "uint32"), (hl.absd(i8, i8), "uint8"), (hl.absd(f32, 2), "float32"), (hl.sin(x), "float32"), (hl.sqrt(f64), "float64"),
-    (hl.exp(hl.f16(x)), "float16"), (hl.floor(x), "float32"), (hl.atan2(x, f64), "float64"), (hl.pow(x, 2), "int32"), (hl.pow(x, 0.5), "float32"),
+    (hl.exp(hl.f16(x)), "float16"), (hl.floor(x), "float32"), (hl.atan2(x, f64), "float32"), (hl.pow(x, 2), "int32"), (hl.pow(x, 0.5), "float32"),
     (hl.is_nan(f32), "bool"), (hl.popcount(u8), "uint8"), (hl.div_round_to_zero(x, u8), "int32"), (hl.cast(hl.UInt(8), 300), "uint8"),
     (hl.u8_sat(x), "uint8"), (hl.reinterpret(hl.Float(32), x), "float32"), (hl.undef(hl.UInt(8)), "uint8"), (hl.random_float(), "float32"),
     (hl.random_int(x), "int32"), (hl.random_uint(), "uint32"), (hl.widening_add(u8, u8), "uint16"), (hl.widening_sub(u8, u8), "int16"),
