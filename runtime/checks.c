@@ -47,6 +47,18 @@ HL_OVERRIDABLE int hl_check_region(void *user_context, const void *buffer, const
     return code || !touched || b->host != HL_NULL ? code : halide_error_host_is_null(user_context, label);
 }
 
+HL_OVERRIDABLE int hl_check_reach(void *user_context, const char *func, const char *dimension, int64_t low, int64_t high, int32_t count, ...) {
+    int fits = low >= INT32_MIN && high <= INT32_MAX && high - low < INT32_MAX;
+    va_list inner;
+    va_start(inner, count);
+    for (int32_t k = 0; k < count; k++) {
+        const int64_t value = va_arg(inner, int64_t);
+        fits &= value == (int32_t)value;
+    }
+    va_end(inner);
+    return fits ? 0 : halide_error_region_too_large(user_context, func, dimension, low, high);
+}
+
 HL_OVERRIDABLE int hl_check_apart(void *user_context, const void *first, const void *second, HL_BOOL same_is_fine, const char *first_label,
                                   const char *second_label, const char *reason) {
     if (!_halide_buffer_overlap(first, second, same_is_fine)) return 0;

@@ -1,16 +1,16 @@
 """Regions that int32 coordinates do not reach are errors, never regions that wrapped around.
 
-IR before: the regions of all stages as lets around the pipeline, `g.s0.x.max = f.s0.x.max * 2 + 1`. After: asserts inside those lets, for each dimension
+IR before: the regions of all stages as lets around the pipeline, `g.s0.x.max = f.s0.x.max * 2 + 1`. After: checks inside those lets, for each dimension
 whose region may leave int32 in an end or in its extent, computed in 64 bits. Of ends that are the same but for a constant the outermost is
-asserted, so a chain of stencils costs one. Regions further in lie inside those at the root: nothing is checked in loops. What an end is computed from, the
+checked, so a chain of stencils costs one. Regions further in lie inside those at the root: nothing is checked in loops. What an end is computed from, the
 operands of quotients and clamps, must be int32 too: the loops compute it in int32. Raises CompileError where a constant alone leaves int32, as Halide does.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from ..errors import CompileError
 from ..ir import build as b
@@ -21,9 +21,9 @@ from ..ir.simplify.ranges import Range, add, times
 from ..ir.simplify.simplify import Simplifier
 from ..ir.traverse import nodes_of
 from ..ir.types import INT32, INT64
-from .buffers import error
+from .buffers import checked
 from .schedule_functions import Nests
-from .wide import fits, widened
+from .wide import widened
 
 _LOW, _HIGH = int(INT32.min_value()), int(INT32.max_value())
 _COMPOUND = n.Div.bit | n.Mul.bit | n.Min.bit | n.Max.bit | n.Select.bit
@@ -69,7 +69,6 @@ class _Region:
     dimension: str
     low: _Form = _Form({}, 0)
     high: _Form = _Form({}, 0)
-    conditions: list[n.Expr] = field(default_factory=list)
 
 
 class _Checker:
@@ -108,7 +107,7 @@ class _Checker:
             region.low = form
         else:
             region.high = form
-            self.claim("extent", form.plus(region.low, -1).plus(_Form({}, 1)), region)
+            self.claim("extent", _extent(region.low, form), region)
         self.check(value, form, region)
         self.facts.limit(name, b.i32(_LOW), b.i32(_HIGH))
 
@@ -171,13 +170,22 @@ class _Checker:
         if self.refused is not None:
             raise CompileError(f"Dimension {self.refused.dimension} of Func {self.refused.func} is required from {self.refused.low} to "
                                f"{self.refused.high}, which does not fit in int32: its constants are too large")
-        for (side, _), (form, region) in self.outermost.items():
-            value = form.value()
-            region.conditions.append(fits(value, None) if side == "min" else fits(None, value))
-        for region in dict.fromkeys(self.regions.values()):
-            if region.conditions:
-                message = error("region_too_large", b.string(region.func), b.string(region.dimension), region.low.value(), region.high.value())
-                yield n.Assert(b.all_of(region.conditions), message)
+        inner: dict[_Region, list[n.Expr]] = {}
+        for form, region in self.outermost.values():
+            values = inner.setdefault(region, [])
+            if form not in (region.low, region.high, _extent(region.low, region.high)):
+                values.append(form.value())
+        for region, values in inner.items():
+            yield _check(region.func, region.dimension, region.low.value(), region.high.value(), values)
+
+
+def _extent(low: _Form, high: _Form) -> _Form:
+    return high.plus(low, -1).plus(_Form({}, 1))
+
+
+def _check(func: str, dimension: str, low: n.Expr, high: n.Expr, inner: Sequence[n.Expr]) -> n.Stmt:
+    """The check of a region and of values it is computed from, all of 64 bits."""
+    return checked("reach", b.string(func), b.string(dimension), low, high, b.i32(len(inner)), *inner)
 
 
 def check_box(func: str, dimension: str, low: n.Expr, high: n.Expr) -> list[n.Stmt]:
@@ -186,8 +194,7 @@ def check_box(func: str, dimension: str, low: n.Expr, high: n.Expr) -> list[n.St
     scope = Simplifier({v.name: (b.i32(_LOW), b.i32(_HIGH)) for v in nodes_of((low, high), n.Variable)})
     if all(_inside(scope.range(e)) for e in nodes_of((low, high, count), (n.Add, n.Sub, n.Mul))):
         return []
-    message = error("region_too_large", b.string(func), b.string(dimension), widened(low), widened(high))
-    return [n.Assert(n.And(fits(widened(low), widened(high)), fits(None, widened(count))), message)]
+    return [_check(func, dimension, widened(low), widened(high), ())]
 
 
 def _inside(r: Range) -> bool:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.types import INT32, INT64
-
-_LOW, _HIGH = int(INT32.min_value()), int(INT32.max_value())
+from ..ir.types import INT64
 
 
 def widened(e: n.Expr) -> n.Expr:
@@ -26,8 +24,3 @@ def _widened(e: n.Expr, known: dict[n.Expr, n.Expr]) -> n.Expr:
         known[e] = found
     return found
 
-
-def fits(low: n.Expr | None, high: n.Expr | None) -> n.Expr:
-    """The condition that 64-bit values from `low` to `high`, whichever are given, are int32."""
-    conditions = [n.LE(b.const(INT64, _LOW), low)] if low is not None else []
-    return b.all_of([*conditions, n.LE(high, b.const(INT64, _HIGH))] if high is not None else conditions)

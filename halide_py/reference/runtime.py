@@ -110,6 +110,12 @@ def _check_region(buffer: BufferArgument, label: str, touched: int, dimensions: 
     return 0
 
 
+def _check_reach(func: str, dimension: str, low: int, high: int, count: int, *inner: int) -> int:
+    if high - low >= INT32.max_value() or not all(INT32.can_represent_value(value) for value in (low, high, *inner)):
+        raise_error("region_too_large", [func, dimension, low, high])
+    return 0
+
+
 def _check_apart(a: BufferArgument, b: BufferArgument, same_is_fine: int, *labels: str) -> int:
     if a.array is not None and b.array is not None and np.shares_memory(a.array, b.array) and not (same_is_fine and a.array is b.array):
         raise_error("buffers_overlap", list(labels))
@@ -126,6 +132,7 @@ BUFFER_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "_halide_buffer_answer": _answer,
     "hl_check_kind": _check_kind,
     "hl_check_region": _check_region,
+    "hl_check_reach": _check_reach,
     "hl_check_apart": _check_apart,
 }
 

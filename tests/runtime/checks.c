@@ -603,6 +603,14 @@ static void buffer_checks(void) {
     CHECK(digest != _halide_buffer_digest(&b) && _halide_buffer_digest(NULL) == 0);
 }
 
+static void reach_of_regions(void) {
+    const int64_t most = INT32_MAX, least = INT32_MIN;
+    CHECK(hl_check_reach(NULL, "f", "x", least, -2, 0) == 0 && hl_check_reach(NULL, "f", "x", 1, most, 1, most) == 0);
+    CHECK(hl_check_reach(NULL, "f", "x", least, -1, 0) == halide_error_code_region_too_large); /* the extent */
+    CHECK(hl_check_reach(NULL, "f", "x", 1, most + 1, 0) == halide_error_code_region_too_large);
+    CHECK(hl_check_reach(NULL, "f", "x", 0, 9, 2, (int64_t)5, least - 1) == halide_error_code_region_too_large && strstr(hl_last_error(), "0 to 9"));
+}
+
 static void buffers_apart(void) {
     uint8_t data[8];
     halide_dimension_t dim = {0, 4, 1, 0};
@@ -629,7 +637,7 @@ static const struct {
     NAMED(failure_reaches_the_caller), NAMED(first_failure_wins), NAMED(nested_failure), NAMED(errors_are_per_thread),
     NAMED(error_handler), NAMED(messages), NAMED(number_of_threads), NAMED(parallel_hooks), NAMED(fork_after_parallel),
     NAMED(fork_while_others_run), NAMED(fork_inside_a_loop), NAMED(memory), NAMED(memory_is_kept), NAMED(kept_memory_is_bounded),
-    NAMED(memory_in_parallel), NAMED(memory_hooks), NAMED(printing), NAMED(tracing), NAMED(trace_file), NAMED(buffer_checks), NAMED(buffers_apart),
+    NAMED(memory_in_parallel), NAMED(memory_hooks), NAMED(printing), NAMED(tracing), NAMED(trace_file), NAMED(buffer_checks), NAMED(buffers_apart), NAMED(reach_of_regions),
     NAMED(memo_cache), NAMED(memo_cache_in_parallel),
 };
 
