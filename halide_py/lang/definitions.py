@@ -23,7 +23,7 @@ from .edits import count_edit
 from .expr import Expr, to_node
 from .promotion import convert
 from .rdom import RDom
-from .var import Var, implicit_count
+from .var import Var, implicit_count, implicit_names
 
 _TAGS = itertools.count()  # numbers the definitions that draw random numbers
 
@@ -119,10 +119,9 @@ def _define_pure(f: Function, places: Sequence[Any], values: tuple[n.Expr, ...])
     if f.frozen:
         raise user_error(f"Func {f.name} cannot be given a pure definition, because it has already been used in the definition of another "
                          "Func")
-    count = implicit_count(values)
-    places, _ = expand_placeholder(places, len(places) - 1 + count)
+    places, _ = expand_placeholder(places, len(places) - 1 + implicit_count(values))
     names = _argument_names(f, places)
-    missing = [v for v in (f"_{i}" for i in range(count)) if v not in names]
+    missing = [v for v in implicit_names(values) if v not in names]
     if missing:
         raise user_error(f"Right-hand-side of definition of {f.name} uses implicit variables ({', '.join(missing)}), but the "
                          "left-hand-side does not "

@@ -97,9 +97,14 @@ class Var(Operand):
         return f"<halide.Var '{self._name}'>"
 
 
+def implicit_names(values: Iterable[n.Expr]) -> list[str]:
+    """The implicit Vars that a set of values uses."""
+    return sorted((v for v in free_variables(values) if _IMPLICIT.fullmatch(v)), key=lambda v: int(v[1:]))
+
+
 def implicit_count(values: Iterable[n.Expr]) -> int:
-    """How many implicit Vars a set of values uses: one more than the largest index."""
-    return max((int(v[1:]) + 1 for v in free_variables(values) if _IMPLICIT.fullmatch(v)), default=0)
+    """How many implicit Vars a set of values takes places for: one more than the largest index."""
+    return max((int(v[1:]) + 1 for v in implicit_names(values)), default=0)
 
 
 _ = Var("_")

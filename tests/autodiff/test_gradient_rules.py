@@ -11,7 +11,10 @@ from gradient_checks import check, total
 
 import halide_py as hl
 from halide_py.autodiff.rule_table import KINDS
-from halide_py.ir.intrinsics import EXTERNS, INTRINSICS
+from halide_py.ir import nodes as n
+from halide_py.ir.intrinsics import C_LIBRARY, EXTERNS, INTRINSICS, intrinsic
+from halide_py.ir.traverse import nodes_of
+from halide_py.lower.environment import environment
 
 x = hl.Var("x")
 POSITIVE = np.array([0.3, 0.7, 1.4, 2.6])
@@ -37,8 +40,16 @@ ONE: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "saturating_cast": (lambda e: hl.saturating_cast(hl.Float(64), hl.f32(e)) * e, SIGNED),
     "random": (lambda e: hl.f64(hl.random_float()) * e, SIGNED), "fract": (hl.fract, SIGNED),
     "integer": (lambda e: hl.f64(hl.i32(e * 10)) * e, SIGNED + 0.033), "absd": (lambda e: hl.absd(e, hl.f64(0.5)), SIGNED),
-    "if_then_else": (lambda e: hl.select(x < 2, e * e, e * 3), SIGNED),
+    "select of an index": (lambda e: hl.select(x < 2, e * e, e * 3), SIGNED),
+    "if_then_else": (lambda e: node("if_then_else", e, hl.Expr(x) < 2, e * e, e * 3), SIGNED), "return_second": (lambda e: node("return_second", e, hl.i32(1), e * e), SIGNED),
+    "print": (lambda e: hl.select(e > 100, hl.print(e * e), e * e), SIGNED), "stop_gradient": (lambda e: hl.stop_gradient(hl.f64(x) + 1) * e, SIGNED),
+    "with_gradient": (lambda e: hl.with_gradient(e * e, [(e, 2 * e)]), SIGNED), "undef": (lambda e: hl.select(x < 9, e * e, hl.undef(hl.Float(64))), SIGNED),
 }
+
+
+def node(name: str, like: hl.Expr, *args: hl.Expr) -> hl.Expr:
+    """A call of an intrinsic that users have no name for."""
+    return hl.Expr.of(intrinsic(name, like.type(), *(a.as_node() for a in args)))
 
 
 @pytest.mark.parametrize("name", ONE)
@@ -60,6 +71,26 @@ TWO: dict[str, tuple[Callable[[Any, Any], Any], Any, Any]] = {
     "atan2": (hl.atan2, SIGNED, UNIT), "hypot": (hl.hypot, SIGNED, UNIT), "max": (hl.max, SIGNED, UNIT), "min": (hl.min, SIGNED, UNIT),
     "lerp": (lambda a, b: hl.lerp(a, b, a * b), SIGNED, UNIT), "select": (lambda a, b: hl.select(a > b, a * b, b), SIGNED, UNIT),
 }
+C_CASES = {"log1p": (POSITIVE,), "expm1": (SIGNED,), "exp2": (SIGNED,), "log2": (POSITIVE,), "log10": (POSITIVE,), "cbrt": (SIGNED,), "erfc": (SIGNED,),
+           "fmod": (SIGNED * 2.9, POSITIVE), "remainder": (SIGNED * 2.9, POSITIVE), "copysign": (SIGNED, -UNIT), "fdim": (SIGNED, UNIT), "fmin": (SIGNED, UNIT),
+           "fmax": (SIGNED, UNIT), "fma": (SIGNED, UNIT, POSITIVE)}
+
+
+@pytest.mark.parametrize("name", C_CASES)
+def test_function_of_the_c_library(name: str) -> None:
+    values = C_CASES[name]
+    check(c_build(name), *values, compiled=name in ("fma", "cbrt"))
+
+
+def c_build(name: str) -> Callable[..., hl.Func]:
+    function = hl.extern(f"double {name}({', '.join(f'double a{i}' for i in range(C_LIBRARY[name]))})")
+
+    def build(*images: Any) -> hl.Func:
+        f = hl.Func("f")
+        f[x] = function(*(a[x] for a in images))
+        return total(f, 4)
+
+    return build
 
 
 @pytest.mark.parametrize("name", TWO)
@@ -91,6 +122,58 @@ def test_function_of_float32_only(name: str) -> None:
     f[x] = function(b[x])
     got = np.array(hl.propagate_adjoints(f)[b].realize([v.size]))
     np.testing.assert_allclose(got, derivative(POSITIVE), rtol=2e-3)
+    report = hl.check_gradients(f, [b], [(0, v.size)])
+    assert report, str(report)
+    hl.check_dot_product(f, [b], [(0, v.size)])
+
+
+WIDENING = ("widening_add", "widening_sub", "widening_mul")
+
+
+def widening(name: str, p: hl.Buffer, q: hl.Buffer) -> hl.Func:
+    """Of two singles a double."""
+    f = hl.Func("f")
+    f[x] = getattr(hl, name)(p[x], q[x]) * hl.f64(x + 1)
+    return f
+
+
+@pytest.mark.parametrize("name", WIDENING)
+def test_widening_of_floats(name: str) -> None:
+    """It is exact, and so are differences over a step of a power of two."""
+    arrays = [SIGNED.astype(np.float32), UNIT.astype(np.float32)]
+    buffers = [hl.Buffer(a) for a in arrays]
+    f = widening(name, *buffers)
+    d = hl.propagate_adjoints(f)
+    step = np.float32(2 ** -6)
+    for k, b in enumerate(buffers):
+        ends = [np.array(widening(name, *(hl.Buffer(a + sign * step * (j == k)) for j, a in enumerate(arrays))).realize([4])) for sign in (1, -1)]
+        np.testing.assert_allclose(np.array(d[b].realize([4])), (ends[0] - ends[1]) / (2 * step), rtol=1e-5)
+    hl.check_dot_product(f, buffers, [(0, 4)])
+
+
+def test_no_rule_lacks_a_check() -> None:
+    """Every kind of node and every function with a rule that comes with the language occurs in the pipelines that are checked above, as a float."""
+    single = POSITIVE.astype(np.float32)
+    defined = [hl.Func() for _ in FAST]
+    for f, (function, _) in zip(defined, FAST.values()):
+        f[x] = function(hl.Buffer(single)[x])
+    for function, at in ONE.values():
+        defined.append(hl.Func())
+        defined[-1][x] = function(hl.Buffer(at)[x])
+    for function, p, q in TWO.values():
+        defined.append(hl.Func())
+        defined[-1][x] = function(hl.Buffer(p)[x], hl.Buffer(q)[x])
+    defined += [c_build(name)(*map(hl.Buffer, values)) for name, values in C_CASES.items()]
+    defined += [widening(name, hl.Buffer(single), hl.Buffer(single)) for name in WIDENING]
+    seen: set[Any] = set()
+    for f in defined:
+        for g in environment([f.function]).values():
+            for e in nodes_of([v for d in g.stages() for v in d.values], (*KINDS, n.Call)):
+                if e.type.is_float():
+                    seen |= {type(e), e.name} if isinstance(e, n.Call) else {type(e)}
+    assert not set(KINDS) - seen
+    assert not {row.name for row in EXTERNS.values() if row.builtin and row.gradient is not None} - seen
+    assert not {name for name, row in INTRINSICS.items() if row.gradient is not None} - seen - {"random"}  # drawn as integers, of which floats are made
 
 
 def test_float16_keeps_its_type() -> None:

@@ -571,3 +571,16 @@ def test_stable_softmax_with_cross_entropy() -> None:
         p /= p.sum()
         p[label] -= 1
         np.testing.assert_allclose(np.array(hl.propagate_adjoints(loss)[b].realize([logits.size])), p, rtol=1e-5, atol=1e-7)
+
+
+def test_a_recursion_over_one_of_the_dimensions_of_an_input() -> None:
+    """The adjoints of boundary conditions have the implicit dimensions _0 and _1; here _1 stays and _0 becomes places on the tape."""
+    def build(a: Any) -> hl.Func:
+        edge = hl.BoundaryConditions.repeat_image(a, [(0, 3), (0, 3)])
+        r = hl.RDom([(1, 2)])
+        f = hl.Func("f")
+        f[hl._0, hl._1] = edge[hl._0, hl._1] * edge[hl._0, hl._1]
+        f[r, hl._1] = f[r - 1, hl._1] * f[r, hl._1]
+        return total(f, 3, 3)
+
+    check(build, rng.normal(size=(3, 3)))
