@@ -19,7 +19,7 @@ from ..lang.func import Func
 from ..lang.rdom import RDom
 from ..lang.tuples import Tuple
 from ..lang.var import Var
-from .blocks import is_large_sum, partial_sums
+from .blocks import sum_apart
 from .contributions import Contribution, Placed, check_bounded
 from .pieces import placed_pieces
 from .stages import Stage
@@ -84,7 +84,7 @@ class _Update:
 @dataclass
 class AdjointSum:
     """The adjoint of something (`what`) with the given dimensions and value types, as it is gathered. `base` is where it starts from (default 0),
-    `places` how many there are, where that is known."""
+    `sizes` how many places there are in each dimension, as far as that is known."""
 
     name: str
     args: tuple[str, ...]
@@ -92,7 +92,7 @@ class AdjointSum:
     what: str
     contributions: list[tuple[int, Contribution, str]] = field(default_factory=list)
     base: list[n.Expr] | None = None
-    places: int | None = None
+    sizes: tuple[int | None, ...] = ()
 
     def add(self, index: int, c: Contribution, where: str) -> None:
         """One more contribution, to value `index`, from the definition that `where` names."""
@@ -106,7 +106,6 @@ class AdjointSum:
         """The Func."""
         pure: list[list[n.Expr]] = [[] for _ in self.types]
         updates: dict[object, _Update] = {}
-        sums: list[tuple[int, Expr]] = []
         domains: dict[object, RDom] = {}
         for index, c, where in self.contributions:
             for p in placed_pieces(c, self.variables()):
@@ -114,8 +113,9 @@ class AdjointSum:
                     pure[index].append(_selected(p))
                     continue
                 check_bounded(p.axes, self.what, where)
-                if is_large_sum(p, self.places):
-                    sums.append((index, partial_sums(self.name, self.args, p, _selected(p))[1]))
+                apart = sum_apart(self.name, self.args, p, self.sizes or (None,) * len(self.args))
+                if apart is not None:
+                    pure[index].append(apart)
                     continue
                 domain = _domain(p, domains)
                 lhs = tuple(_over(p, domain, e) for e in p.lhs)
@@ -129,9 +129,6 @@ class AdjointSum:
             if u.domain is not None and not _mentions(u.domain, [*u.lhs, *values.values()]):
                 values = {i: _mentioning(u.domain, v) for i, v in values.items()}
             define(f, u.lhs, [n.Add(old, values[i]) if i in values else old for i, old in enumerate(reads(f, u.lhs))])
-        for index, total in sums:
-            at = self.variables()
-            define(f, at, [n.Add(old, total.as_node()) if i == index else old for i, old in enumerate(reads(f, at))])
         return f
 
 

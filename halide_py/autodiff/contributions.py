@@ -60,13 +60,13 @@ def fresh_axis(name: str, interval: Interval, pure: bool) -> Axis:
 
 @dataclass(frozen=True)
 class Contribution:
-    """`term` is added to the adjoint at `coordinates`, for all values of the axes for which the conditions hold. `vanishes`: the value is exactly zero, and safe to
-    evaluate, when pure axes leave their intervals."""
+    """`term` is added to the adjoint at `coordinates`, for all values of the axes for which the conditions hold. `vanishes`: the axes
+    which may leave their intervals: the value is exactly zero there, and safe to evaluate."""
 
     coordinates: tuple[n.Expr, ...]
     term: Term
     axes: tuple[Axis, ...]
-    vanishes: bool = False
+    vanishes: frozenset[str] = frozenset()
     conditions: tuple[n.Expr, ...] = ()
 
 
@@ -99,7 +99,7 @@ class Placed:
 class _Solver:
     target: tuple[n.Variable, ...]
     axes: dict[str, Axis]
-    vanishes: bool
+    vanishes: frozenset[str]
     bound: dict[str, n.Expr] = field(default_factory=dict)
     conditions: list[n.Expr] = field(default_factory=list)
     lhs: list[n.Expr | None] = field(default_factory=list)
@@ -138,7 +138,7 @@ class _Solver:
         self.bound = {k: simplify(substitute(one, v)) for k, v in self.bound.items()}
         self.conditions = [simplify(substitute(one, c)) for c in self.conditions]
         self.bound[axis.name] = solution
-        if not (axis.pure and self.vanishes):
+        if axis.name not in self.vanishes:
             self.conditions.append(axis.inside(solution))
 
 
@@ -224,7 +224,11 @@ def check_bounded(axes: Iterable[Axis], what: str, where: str) -> None:
                                "it is not bounded. Clamp the index with hl.clamp(index, 0, n - 1), or give propagate_adjoints() the bounds of the output")
 
 
-def reads_only(roots: Sequence[n.Expr], names: Container[str], axes: Container[str]) -> bool:
-    """Whether all that is read are Funcs among the named ones, and images at places that do not depend on certain axes (weights, say)."""
-    return all(c.name in names or c.call_type is n.CallType.Image and not any(v.name in axes for v in nodes_of(c.args, n.Variable))
-               for c in nodes_of(roots, n.Call) if c.call_type in (n.CallType.Halide, n.CallType.Image))
+def vanishing(roots: Sequence[n.Expr], names: Container[str], axes: Iterable[str]) -> frozenset[str]:
+    """Those of the axes that a value may leave, given that the Funcs of certain names are zero outside of their regions: if all else is read at places that do not
+    depend on the axis (weights, say)."""
+    kept = set(axes)
+    for c in nodes_of(roots, n.Call):
+        if c.call_type in (n.CallType.Halide, n.CallType.Image) and c.name not in names:
+            kept -= {v.name for v in nodes_of(c.args, n.Variable)}
+    return frozenset(kept)

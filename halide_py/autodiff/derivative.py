@@ -7,7 +7,6 @@ image processing and deep learning in Halide, ACM TOG 37(4), 2018; behaviour of 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,7 +26,7 @@ from ..lang.expr import to_node
 from ..lang.func import Func
 from ..lower.environment import environment
 from .adjoints import AdjointSum, define, plain, reads
-from .contributions import Contribution, reads_only
+from .contributions import Contribution, vanishing
 from .opaque import FuncRule, apply_rule, everything, ordered, read_parameters, rule_of, visible
 from .schedule import default_schedule
 from .stages import Region, Regions, Stage, stage_of
@@ -119,7 +118,8 @@ class _Pass:
     def adjoint_sum(self, f: Function, stage: int) -> AdjointSum:
         """An empty sum for the adjoint of a Func behind a stage."""
         name = f"{plain(f.name)}_adjoint" if stage == 0 else f"{plain(f.name)}_adjoint_update{stage - 1}"
-        return AdjointSum(name, f.args, f.types, f"Func {f.name}")
+        region = self.regions.of.get(f)
+        return AdjointSum(name, f.args, f.types, f"Func {f.name}", sizes=tuple(map(_size, region[stage])) if region else ())
 
     def finish(self, s: AdjointSum) -> Func:
         """The Func of a sum."""
@@ -131,7 +131,7 @@ class _Pass:
         """One contribution of a stage."""
         coordinates: tuple[n.Expr, ...] = leaf.args if isinstance(leaf, n.Call) else ()
         index = leaf.value_index if isinstance(leaf, n.Call) else 0
-        vanishes = reads_only([*coordinates, term.value, term.guard], self.adjoints, [a.name for a in stage.axes if a.pure])
+        vanishes = vanishing([*coordinates, term.value, term.guard], self.adjoints, [a.name for a in stage.axes if a.pure])
         target.add(index, Contribution(coordinates, term, stage.axes, vanishes), stage.where())
 
     def spread(self, stage: Stage, leaves: Sequence[tuple[n.Expr, Term]]) -> None:
@@ -150,7 +150,7 @@ class _Pass:
             else:
                 args = tuple(f"_{i}" for i in range(target.dimensions))
                 what = f"the {'input' if target.is_buffer else 'parameter'} {target.name}"
-                self.sums[target] = AdjointSum(f"{plain(target.name)}_adjoint", args, (target.type,), what, places=_places(target))
+                self.sums[target] = AdjointSum(f"{plain(target.name)}_adjoint", args, (target.type,), what, sizes=_sizes(target))
         return self.sums[target]
 
     def _input(self, p: Parameter, s: AdjointSum) -> None:
@@ -225,11 +225,14 @@ class _Pass:
                     self.inputs[p] = AdjointSum(f"{plain(p.name)}_adjoint", args, (p.type,), p.name).build()
 
 
-def _places(p: Parameter) -> int | None:
-    """The number of elements of an input, where that is known now."""
-    extents = [p.buffer.dim(d).extent() if p.buffer is not None else b.as_int(e) if (e := p.dims[d].extent) is not None else None for d in range(p.dimensions)]
-    known = [e for e in extents if e is not None]
-    return math.prod(known) if len(known) == len(extents) else None
+def _size(i: Interval) -> int | None:
+    """The number of values of an interval, where that is known now."""
+    return b.as_int(simplify(b.add(b.sub(i.max, i.min), b.i32(1)))) if i.min is not None and i.max is not None else None
+
+
+def _sizes(p: Parameter) -> tuple[int | None, ...]:
+    """The extents of an input, as far as they are known now."""
+    return tuple(p.buffer.dim(d).extent() if p.buffer is not None else b.as_int(e) if (e := p.dims[d].extent) is not None else None for d in range(p.dimensions))
 
 
 def propagate_adjoints(output: Func, adjoint: Func | Buffer | None = None, output_bounds: Any = None) -> Derivative:

@@ -157,7 +157,8 @@ def _fork(em: Emitter, s: n.Fork) -> None:
 
 def _is_small(s: n.Stmt) -> bool:
     """A loop over vectors in a small array: unrolled, the array lives in registers."""
-    return not s.mask & n.For.bit and not any(True for _ in nodes_of(s, n.Allocate)) and any(x.index.type.is_vector() for x in nodes_of(s, n.Store))
+    stores = [x.index.type.is_vector() for x in nodes_of(s, n.Store)]
+    return not s.mask & n.For.bit and not s.mask & n.Allocate.bit and any(stores) and len(stores) <= 8
 
 
 def _atomic(em: Emitter, s: n.Atomic) -> None:

@@ -243,7 +243,7 @@ class Select(Expr):
 
 @node
 class Load(Expr):
-    """Read element(s) `index` (in elements, flattened) of allocation or buffer `name`; lanes with a false predicate read nothing.
+    """Read element(s) `index` (in elements, flattened) of allocation or buffer `name`; lanes with a false predicate read nothing and are 0.
 
     `param` is the input or output buffer read, None for an internal allocation. `predicate` is a bool of as many lanes as `index`.
     """

@@ -33,7 +33,15 @@ def mentions_any(root: n.Node, names: set[str]) -> bool:
 
 def copy_with(values: Mapping[str, n.Expr], root: N, suffix: str) -> N:
     """A copy of `root` with free Variables replaced by `values`; names bound inside to a value that this changes get `suffix`."""
-    renamed = dependents(root, values) - set(values)
+    return _copy(values, dependents(root, values) - set(values), root, suffix)
+
+
+def renamed_copy(root: N, suffix: str) -> N:
+    """A copy of `root` to stand beside it: every name bound inside gets `suffix`."""
+    return _copy({}, {binder.name for binder in nodes_of(root, (n.Let, n.LetStmt, n.For))}, root, suffix)
+
+
+def _copy(values: Mapping[str, n.Expr], renamed: set[str], root: N, suffix: str) -> N:
     def variable(v: n.Variable, rec: Rec) -> n.Expr:
         if v.name in renamed:
             return n.Variable(v.type, v.name + suffix, v.param, v.rdom)

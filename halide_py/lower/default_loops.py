@@ -1,13 +1,16 @@
 """Default loops: vectors and threads for the Funcs that were made for derivatives, as long as nobody schedules them by hand.
 
 In: the environment as the user left it. Out: the same, where stages of Funcs marked `default_loops` that have no directives run over their first
-dimension in vectors and over their last in parallel, in blocks, so that small ones stay in one thread. Splits are guarded, so any extent will do. A
-Func whose loops somebody computes something at is left alone, and so are loops over reduction variables. The user's Functions are not changed.
+dimension in vectors and over their last in parallel, in blocks, so that small ones stay in one thread; those that add up run in tiles that fit the registers
+(`register_tiles`). Splits are guarded, so any extent will do, and the order of terms stays. A Func whose loops somebody computes something at is left
+alone. The user's Functions are not changed.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Mapping
 
 from ..ir import build as b
 from ..ir.function import OUTERMOST, Definition, Dim, Function, Split, SplitKind, StageSchedule, TailStrategy
@@ -15,9 +18,11 @@ from ..ir.nodes import ForType
 from ..ir.target import Target
 from .environment import Environment
 from .inline import is_inlined
+from .register_tiles import Extents, Tile, choose_tile, inner_terms, is_accumulation, likely_extents, order_of_tiles, sizes_from_inputs
 
 _ROWS = 16  # of a parallel task
 _VECTORS = 1024  # of a parallel task of a Func of one dimension
+_TASKS = 8  # at least, where there is enough of the outermost dimension
 
 
 def with_default_loops(env: Environment, outputs: set[str], target: Target) -> Environment:
@@ -25,40 +30,125 @@ def with_default_loops(env: Environment, outputs: set[str], target: Target) -> E
     if not any(f.schedule.default_loops for f in env.values()):
         return env
     named = {level.func for f in env.values() for level in (f.schedule.compute_level, f.schedule.store_level) if level.kind == "at"}
-    return {name: _scheduled(f, target) if f.schedule.default_loops and name not in named and not is_inlined(f, outputs) else f for name, f in env.items()}
+    sizes = sizes_from_inputs(env)
+    return {name: _scheduled(f, sizes[name], target) if f.schedule.default_loops and name not in named and not is_inlined(f, outputs) else f
+            for name, f in env.items()}
 
 
-def _scheduled(f: Function, target: Target) -> Function:
+def _scheduled(f: Function, sizes: Mapping[str, int], target: Target) -> Function:
     assert f.pure is not None
-    width = min(target.natural_vector_size(t) for t in f.types)
-    return dataclasses.replace(f, pure=_stage(f, f.pure, width), updates=[_stage(f, u, width) for u in f.updates])
+    return dataclasses.replace(f, pure=_stage(f, f.pure, sizes, target), updates=[_stage(f, u, sizes, target) for u in f.updates])
 
 
-def _stage(f: Function, d: Definition, width: int) -> Definition:
-    """One definition with its loops."""
+def _stage(f: Function, d: Definition, sizes: Mapping[str, int], target: Target) -> Definition:
+    """One definition with its loops; `sizes`: what its dimensions may be."""
     s = d.schedule
     free = [dim for dim in s.dims if not dim.is_rvar() and dim.var != OUTERMOST]
     if s.touched or s.splits or not free or f.extern is not None:
         return d
-    splits: list[Split] = []
-    inner: list[Dim] = []
-    first, last = free[0], free[-1]
-    outer = list(free)
-    if first.var == f.args[0] and width > 1:
-        inner = [dataclasses.replace(first, var=f"{first.var}.lanes", for_type=ForType.Vectorized)]
-        outer[0] = dataclasses.replace(first, var=f"{first.var}.vectors")
-        splits.append(_split(first.var, outer[0].var, inner[0].var, width))
-    block = _VECTORS if len(free) == 1 else _ROWS
-    rest, tasks = f"{last.var}.rows", f"{last.var}.tasks"
-    splits.append(_split(outer[-1].var, tasks, rest, block))
-    outer[-1:] = [dataclasses.replace(outer[-1], var=rest), dataclasses.replace(last, var=tasks, for_type=ForType.Parallel)]
-    dims = [*inner, *(dim for dim in s.dims if dim.is_rvar()), *outer, next(dim for dim in s.dims if dim.var == OUTERMOST)]
-    return dataclasses.replace(d, schedule=_with(s, splits, dims))
+    extents = likely_extents(f, d, sizes)
+    tile = choose_tile(f, d, extents, target) if is_accumulation(f, d) else None
+    loops = _Loops(s)
+    if tile is not None:
+        _tiled(f, d, tile, extents, loops)
+    else:
+        _simple(f, extents, free, min(target.natural_vector_size(t) for t in f.types), loops)
+    return dataclasses.replace(d, schedule=loops.schedule())
 
 
-def _split(old: str, outer: str, inner: str, factor: int) -> Split:
-    return Split(SplitKind.Split, old, outer, inner, b.i32(factor), False, TailStrategy.GuardWithIf)
+class _Loops:
+    """The loops of a stage in the making: `dims` innermost first, over variables that are split as they are asked for."""
+
+    def __init__(self, s: StageSchedule) -> None:
+        self.old = s
+        self.by_name = {dim.var: dim for dim in s.dims}
+        self.splits: list[Split] = []
+        self.dims: list[Dim] = []
+
+    def split(self, v: str, factor: int, outer: str, inner: str) -> None:
+        """Split a variable, guarded."""
+        rvar = self.by_name[v].is_rvar()
+        self.splits.append(Split(SplitKind.Split, v, outer, inner, b.i32(factor), rvar, TailStrategy.GuardWithIf))
+        for one in (outer, inner):
+            self.by_name[one] = dataclasses.replace(self.by_name[v], var=one)
+
+    def add(self, v: str, for_type: ForType = ForType.Serial) -> None:
+        """The next loop outwards."""
+        self.dims.append(dataclasses.replace(self.by_name[v], for_type=for_type))
+
+    def schedule(self) -> StageSchedule:
+        """What came of it."""
+        return dataclasses.replace(self.old, splits=self.splits, dims=[*self.dims, self.by_name[OUTERMOST]])
 
 
-def _with(s: StageSchedule, splits: list[Split], dims: list[Dim]) -> StageSchedule:
-    return dataclasses.replace(s, splits=splits, dims=dims)
+def _simple(f: Function, extents: Extents, free: list[Dim], width: int, loops: _Loops) -> None:
+    """Vectors over the first dimension, threads over the last; loops over reduction variables in between."""
+    names = [dim.var for dim in free]
+    first, last = names[0], names[-1]
+    if first == f.args[0] and width > 1 and (extents[first] or width) >= width:
+        loops.split(first, width, f"{first}.vectors", f"{first}.lanes")
+        loops.add(f"{first}.lanes", ForType.Vectorized)
+        names[0] = f"{first}.vectors"
+    for dim in loops.old.dims:
+        if dim.is_rvar():
+            loops.add(dim.var)
+    loops.split(names[-1], _rows(f, extents), f"{last}.tasks", f"{last}.rows")
+    for v in (*names[:-1], f"{last}.rows"):
+        loops.add(v)
+    loops.add(f"{last}.tasks", ForType.Parallel)
+
+
+def _rows(f: Function, extents: Extents) -> int:
+    """The number of values of the last dimension that make a task of a simple loop nest."""
+    if len(f.args) < 3:
+        return _VECTORS if len(f.args) == 1 else _ROWS
+    row = math.prod(extents[v] or _ROWS * _ROWS for v in f.args[:-1])
+    return max(_VECTORS * _ROWS // max(row, 1), 1)
+
+
+def _tiled(f: Function, d: Definition, tile: Tile, extents: Extents, loops: _Loops) -> None:
+    """From the inside: a tile in registers, terms, tiles of a task, terms again where their data is too much for the cache, tasks."""
+    for v in f.args:
+        if tile.size(v) > 1:
+            loops.split(v, tile.size(v), f"{v}.tiles", f"{v}.tile")
+    if tile.counts[tile.vector] > 1:
+        loops.split(f"{tile.vector}.tile", tile.width, f"{tile.vector}.vectors", f"{tile.vector}.lanes")
+        loops.add(f"{tile.vector}.lanes", ForType.Vectorized)
+        loops.add(f"{tile.vector}.vectors", ForType.Unrolled)
+    else:
+        loops.add(f"{tile.vector}.tile", ForType.Vectorized)
+    for v in f.args:
+        if v != tile.vector and tile.size(v) > 1:
+            loops.add(f"{v}.tile", ForType.Unrolled)
+    around = {v: f"{v}.tiles" if tile.size(v) > 1 else v for v in f.args}
+    last = f.args[-1]
+    task, outermost = _task(last, len(f.args), tile, extents[last]), around[last]
+    loops.split(outermost, task, f"{last}.tasks", f"{last}.rows")
+    around[last] = f"{last}.rows"
+    inner, block = inner_terms(d, tile, extents, {v: extents[v] for v in f.args[:-1]} | {last: task * tile.size(last)})
+    terms = [dim.var for dim in loops.old.dims if dim.is_rvar()]
+    for v in inner:
+        loops.add(v)
+    if block is not None:
+        loops.split(block[0], block[1], f"{block[0]}.blocks", f"{block[0]}.block")
+        loops.add(f"{block[0]}.block")
+    nested = extents[last] is None and len(f.args) > 2 and block is None
+    order = order_of_tiles(d, tile, extents, f.args[:-2] if nested else f.args)
+    for v in order:
+        loops.add(around[v])
+    if nested:
+        loops.add(around[last])
+        loops.add(around[f.args[-2]], ForType.Parallel)
+    if block is not None:
+        for v in [f"{block[0]}.blocks", *terms[len(inner) + 1:]]:
+            loops.add(v)
+    loops.add(f"{last}.tasks", ForType.Parallel)
+
+
+def _task(last: str, dimensions: int, tile: Tile, extent: int | None) -> int:
+    """The number of tiles of the outermost dimension that make a task."""
+    if extent is not None:
+        return max(-(-extent // tile.size(last)) // _TASKS, 1)
+    if dimensions > 2:
+        return 1
+    return max((_ROWS if dimensions == 2 else _VECTORS) // tile.size(last), 1)

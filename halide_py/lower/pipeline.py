@@ -23,6 +23,7 @@ from ..ir.target import Target
 from ..ir.traverse import deep_recursion
 from ..ir.verify import verify
 from . import (
+    accumulators,
     allocation_bounds,
     atomics,
     bounds_inference,
@@ -125,6 +126,8 @@ PASSES: tuple[Pass, ...] = (
     # Adds a coordinate that users of traces and messages about sizes need not see.
     Pass("ring_buffers", lambda s, c: ring_buffers.ring_buffers(s, c.env)),
     Pass("tuples", lambda s, c: tuples.split_tuples(s, c.env)),
+    # Stores are single, coordinates are still apart, and nothing asks for the regions of realizations any more.
+    Pass("accumulators", lambda s, c: accumulators.accumulators(s, c.nests)),
     Pass("storage_flattening", lambda s, c: storage_flattening.storage_flattening(s, c.env, c.args), (n.Realize, n.Provide)),
     # Sizes are lets around allocations now, in the symbols of the loops to be hoisted over.
     Pass("hoist_storage", lambda s, c: hoist_storage.hoist_storage(s, c.env), (n.HoistedStorage,)),

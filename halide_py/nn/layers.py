@@ -30,8 +30,8 @@ def conv2d(image: Any, weights: Any, channels: Any, width: Any, height: Any, bia
     """
     f, w = as_func(image, "conv2d", 4), as_func(weights, "conv2d", 4)
     x, y, k, n = Var("x"), Var("y"), Var("k"), Var("n")
-    r = RDom([(0, width), (0, height), (0, channels)])
+    r = RDom([(0, channels), (0, width), (0, height)])
     out = Func("conv2d")
     out[x, y, k, n] = Expr.of(const(f.type(), 0)) if bias is None else bias[k]
-    out[x, y, k, n] += f[x + r.x, y + r.y, r.z, n] * w[r.x, r.y, r.z, k]
+    out[x, y, k, n] += f[x + r.y, y + r.z, r.x, n] * w[r.y, r.z, r.x, k]
     return rooted(out)

@@ -139,5 +139,7 @@ def selects(s: Simplifier, e: n.Select) -> n.Expr:
         c, a, b = c.a, b, a
     elif type(c) is n.NE:
         c, a, b = n.EQ(c.a, c.b), b, a
+    if b is const(b.type, 0) and all(type(x) is n.Load and x.predicate is c for x in ((a.a, a.b) if type(a) is n.Mul else (a,))):
+        return a  # what is not loaded is 0, and so is the product of two
     same = c is e.condition and a is e.true_value and b is e.false_value
     return apply_rules(s, e if same else n.Select(c, a, b))
