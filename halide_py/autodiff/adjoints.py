@@ -21,6 +21,7 @@ from ..lang.tuples import Tuple
 from ..lang.var import Var
 from .blocks import sum_apart
 from .contributions import Contribution, Placed, check_bounded
+from .phases import together
 from .pieces import placed_pieces
 from .stages import Stage
 
@@ -105,12 +106,13 @@ class AdjointSum:
     def build(self) -> Func:
         """The Func."""
         pure: list[list[n.Expr]] = [[] for _ in self.types]
+        placed: list[list[Placed]] = [[] for _ in self.types]
         updates: dict[object, _Update] = {}
         domains: dict[object, RDom] = {}
         for index, c, where in self.contributions:
             for p in placed_pieces(c, self.variables()):
                 if p.is_pure():
-                    pure[index].append(_selected(p))
+                    placed[index].append(p)
                     continue
                 check_bounded(p.axes, self.what, where)
                 apart = sum_apart(self.name, self.args, p, self.sizes or (None,) * len(self.args))
@@ -121,6 +123,8 @@ class AdjointSum:
                 lhs = tuple(_over(p, domain, e) for e in p.lhs)
                 update = updates.setdefault((lhs, None if domain is None else domain.reduction), _Update(lhs, domain))
                 update.values.setdefault(index, []).append(_over(p, domain, p.value if p.is_scatter() else _selected(p)))
+        for same, terms in zip(placed, pure):
+            terms[:0] = map(_selected, together(same))
         f = Func(self.name)
         base = self.base or [zero(t) for t in self.types]
         define(f, self.variables(), [_sum(start, terms) for start, terms in zip(base, pure)])
@@ -141,11 +145,13 @@ def _sum(start: n.Expr | None, terms: Sequence[n.Expr]) -> n.Expr:
 
 
 def _selected(p: Placed) -> n.Expr:
-    """The value where it counts, zero elsewhere. Conditions of solving hold in the interior, which loop partitioning may use."""
-    conditions = simplify(b.all_of(p.conditions))
+    """The value where it counts, zero elsewhere. Conditions of solving hold in the interior, which loop partitioning may use; those of remainders, at every
+    other place or so."""
+    remainders = [c for c in p.conditions if c.mask & n.Mod.bit]
+    conditions = simplify(b.all_of(c for c in p.conditions if not c.mask & n.Mod.bit))
     if p.is_pure() and not b.is_true(conditions):
         conditions = b.likely(conditions)
-    return b.select(b.and_(conditions, p.guard), p.value, zero(p.value.type))
+    return b.select(b.and_(b.all_of([conditions, *remainders]), p.guard), p.value, zero(p.value.type))
 
 
 def _domain(p: Placed, domains: dict[object, RDom]) -> RDom | None:

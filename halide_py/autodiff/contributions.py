@@ -126,10 +126,16 @@ class _Solver:
     def solve(self, e: n.Expr, value: n.Expr, axis: Axis, factor: int) -> None:
         """Bind an axis so that e == value."""
         rest = simplify(n.Sub(value, n.Sub(e, b.mul(axis.variable(), b.i32(factor)))))
-        if abs(factor) != 1:
-            self.conditions.append(simplify(n.EQ(n.Mod(rest, b.i32(abs(factor))), b.i32(0))))
-        solution = simplify(n.Div(rest, b.i32(factor)))
-        self.bind(axis, solution)
+        if abs(factor) == 1:
+            self.bind(axis, simplify(n.Div(rest, b.i32(factor))))
+            return
+        k = abs(factor)
+        terms, constant = linear.gather(rest)
+        remainder = -constant % k  # that of the other terms, where there is a solution: written so, offsets of one phase have one form
+        others = linear.rebuild(rest.type, terms, 0)
+        self.conditions.append(simplify(n.EQ(n.Mod(others, b.i32(k)), b.i32(remainder))))
+        quotient = n.Add(n.Div(others, b.i32(k)), b.i32((constant + remainder) // k))
+        self.bind(axis, simplify(quotient if factor > 0 else n.Sub(b.i32(0), quotient)))
 
     def bind(self, axis: Axis, solution: n.Expr) -> None:
         """Replace an axis by its value everywhere."""
@@ -142,16 +148,13 @@ class _Solver:
             self.conditions.append(axis.inside(solution))
 
 
-def _quotient(e: n.Expr) -> tuple[n.Expr, int, int] | None:
-    """(a, k, c) when e is a / k + c with constants k > 0 and c."""
-    terms, constant = linear.gather(e)
-    if len(terms) == 1:
-        (term, factor), = terms.items()
-        if factor == 1 and isinstance(term, n.Div):
-            divisor = b.as_int(term.b)
-            if divisor is not None and divisor > 1:
-                return term.a, divisor, constant
-    return None
+def _quotients(e: n.Expr) -> Iterator[tuple[n.Expr, int, n.Expr]]:
+    """Each (a, k, c) with e = a / k + c and a constant k > 1."""
+    terms, _ = linear.gather(e)
+    for term, factor in terms.items():
+        divisor = b.as_int(term.b) if factor == 1 and isinstance(term, n.Div) else None
+        if isinstance(term, n.Div) and divisor is not None and divisor > 1:
+            yield term.a, divisor, simplify(n.Sub(e, term))
 
 
 @dataclass(frozen=True)
@@ -167,7 +170,7 @@ class _Equation:
 
     def size(self) -> int:
         """The number of values that solving saves."""
-        return self.axis.size() // abs(self.factor)
+        return self.axis.size() // abs(self.factor) // (1 if self.remainder is None else self.remainder.size() + 1)
 
 
 def _equations(s: _Solver, coordinates: Sequence[n.Expr]) -> Iterator[_Equation]:
@@ -175,15 +178,16 @@ def _equations(s: _Solver, coordinates: Sequence[n.Expr]) -> Iterator[_Equation]
     for d, c in enumerate(coordinates):
         if s.lhs[d] is not None:
             continue
-        e, remainder = s.now(c), None
+        e = s.now(c)
         value: n.Expr = s.target[d]
-        divided = _quotient(e)
-        if divided is not None and not s.choices(e):
-            e, k, constant = divided
-            remainder = fresh_axis("remainder", Interval(b.i32(0), b.i32(k - 1)), False)
-            value = n.Add(n.Mul(n.Sub(value, b.i32(constant)), b.i32(k)), remainder.variable())
         for axis, factor in s.choices(e):
-            yield _Equation(d, e, value, axis, factor, remainder)
+            yield _Equation(d, e, value, axis, factor, None)
+        for inner, k, rest in _quotients(e):
+            remainder = fresh_axis("remainder", Interval(b.i32(0), b.i32(k - 1)), False)
+            multiple = n.Add(n.Mul(n.Sub(value, rest), b.i32(k)), remainder.variable())
+            for axis, factor in s.choices(inner):
+                if not any(v.name == axis.name for v in nodes_of(rest, n.Variable)):
+                    yield _Equation(d, inner, multiple, axis, factor, remainder)
 
 
 def _step(s: _Solver, coordinates: Sequence[n.Expr]) -> bool:

@@ -1,8 +1,8 @@
 """The default schedule of what the reverse pass makes: nothing is recomputed many times over, however long the pipeline.
 
 An adjoint Func with updates, or read in more than one place, or inside a loop over a reduction domain, is computed at the root; the others are inlined.
-Funcs of the user's with updates that are still inline (an inline reduction, say) would be computed again at each use; those that the
-derivative reads are computed at the root too, unless the user has said otherwise. All of them get vectors and threads when lowered
+Funcs of the user's that are still inline and dear, with updates (an inline reduction, say) or reading many places, would be computed again at
+each use; those that the derivative reads are computed at the root too, unless the user has said otherwise. All of them get vectors and threads when lowered
 (`lower.default_loops`), stage by stage where the user gives no directive. All of it can be changed by hand afterwards.
 """
 
@@ -18,6 +18,8 @@ from ..lang.edits import count_edit
 from ..lang.func import Func
 from ..lower.environment import definition_roots, environment
 
+_DEAR = 8  # reads of memory
+
 
 def default_schedule(made: Sequence[Func]) -> list[Function]:
     """Schedule the Funcs `made` for a derivative, and what they read; gives those that were touched."""
@@ -30,12 +32,17 @@ def default_schedule(made: Sequence[Func]) -> list[Function]:
                     uses[c.name] += 1 if d.rdom is None else 2
     names = {f.name() for f in made}
     touched: list[Function] = []
+    reads: dict[str, int] = {}  # of memory, for an element
     for name, f in everything.items():
-        if _is_untouched(f) and (f.updates or name in names):
+        calls = [c for c in nodes_of(definition_roots(f.stages()[0]), n.Call) if c.call_type in (n.CallType.Halide, n.CallType.Image)]
+        reads[name] = sum(reads.get(c.name, 1) for c in calls)
+        if _is_untouched(f) and (f.updates or name in names or reads[name] > _DEAR):
             touched.append(f)
             f.schedule.default_loops = True
-            if f.updates or uses[name] > 1:
+            if f.updates or uses[name] > 1 or name not in names:
                 f.schedule.compute_level = root_level()
+        if not f.schedule.compute_level.is_inline():
+            reads[name] = 1
     count_edit()
     return touched
 

@@ -12,7 +12,7 @@ from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.traverse import mentions
 from ..ir.types import Type
-from . import halves
+from . import halves, x86
 from . import vectors as v
 from .addresses import Line, address, element, elements, line_of, stretch_of, unparenthesized, without_broadcasts
 from .ctypes_of import is_half, memory_type, short_type, value_bits, value_type
@@ -88,7 +88,7 @@ def raw_load(em: Emitter, e: n.Load, start: int, count: int) -> str:
         parts = _load_rows(em, e, start, count)
         if parts is not None:
             return parts
-    repeated = _load_repeated(em, e, kind, start, count)
+    repeated = _load_repeated(em, e, kind, start, count) or x86.gather(em, e, kind, start, count)
     return repeated or em.from_lanes_raw(kind, count, elements(em, name, of, e.index, start, count))
 
 
@@ -173,48 +173,18 @@ def _shared_dense(em: Emitter, e: n.Load, base: n.Expr | None, offset: int, kind
 def _load_predicated(em: Emitter, e: n.Load, kind: str, start: int, count: int) -> str:
     name, of = e.name, e.type.element_of()
     line = line_of(e.index, start, count)
-    if line is not None and line.stride == 1 and (builtin := _masked_builtin(em, "load", kind, count)):
-        vector, like, mask = em.vector_type(kind, count), em.vector_type(_masked_like(kind), count), _builtin_mask(em, e.predicate, start, count, kind)
-        at, pointed = address(em, name, of, line.base, line.offset), _masked_pointer(kind, count, like)
-        arguments = f"{mask}" if count * int(kind[1:]) < 512 else f"({like}){{}}, {mask}"
-        text = f"__builtin_ia32_{builtin}((const {pointed} *)({at}), {arguments})"
-        return text if like == vector else f"(({vector}){text})"
+    if line is not None and line.stride == 1:
+        text = x86.masked_load(em, kind, count, lambda: address(em, name, of, line.base, line.offset), e.predicate, start)
+        if text:
+            return text
+    if line is None:
+        text = x86.gather(em, e, kind, start, count)
+        if text:
+            return text
     element_type = memory_type(of)  # said again: `?:` widens what is narrower than int
     conditions = em.lanes(e.predicate, start, count)
     lanes = [f"({element_type})({c} ? {x} : 0)" for c, x in zip(conditions, elements(em, name, of, e.index, start, count))]
     return em.from_lanes_raw(kind, count, lanes)
-
-
-def _masked_like(kind: str) -> str:
-    """The element type the masked builtins are declared with."""
-    return kind if kind[0] == "f" else f"i{kind[1:]}"
-
-
-def _builtin_mask(em: Emitter, predicate: n.Expr, start: int, count: int, kind: str) -> str:
-    """A mask as the builtins take it: 64 bit ones are of `long long`."""
-    mask = em.mask(predicate, start, count, int(kind[1:]))
-    if count * int(kind[1:]) == 512:
-        vector = em.vector_type("q64" if kind[1:] == "64" else "i32", count)
-        return f"__builtin_ia32_cvt{'q' if kind[1:] == '64' else 'd'}2mask512(({vector}){mask})"
-    return f"({em.vector_type('q64', count)}){mask}" if kind[1:] == "64" else mask
-
-
-def _masked_pointer(kind: str, count: int, like: str) -> str:
-    """What the masked builtins take a pointer to: AVX2's to vectors, AVX-512's to elements."""
-    if count * int(kind[1:]) < 512:
-        return like
-    return {"f32": "float", "f64": "double", "64": "long long"}.get(kind if kind[0] == "f" else kind[1:], "int")
-
-
-def _masked_builtin(em: Emitter, what: str, kind: str, count: int) -> str:
-    """The AVX2 or AVX-512 builtin for a masked access of this type, "" if there is none."""
-    if em.machine.compiler != "gcc" or not em.machine.has("avx2"):
-        return ""
-    if em.machine.has("avx512dq") and count * int(kind[1:]) == 512 and kind[1:] in ("32", "64"):
-        return f"{what}{ {'f32': 'ups', 'f64': 'upd', '32': 'dqusi', '64': 'dqudi'}[kind if kind[0] == 'f' else kind[1:]]}512_mask"
-    suffix = {("f32", 8): "ps256", ("f32", 4): "ps", ("f64", 4): "pd256", ("f64", 2): "pd", ("i32", 8): "d256", ("i32", 4): "d",
-              ("u32", 8): "d256", ("u32", 4): "d"}.get((kind, count))
-    return f"mask{what}{suffix}" if suffix else ""
 
 
 # ---- stores
@@ -271,11 +241,10 @@ def _store_slice(em: Emitter, s: n.Store, start: int, count: int) -> list[str]:
     if whole and count > 1 and line is not None and line.stride == -1:
         back = em.name(em.vector_type(kind, count), v.shuffle(value, value, range(count - 1, -1, -1)))
         return [_dense_store(em, s.name, of, line.base, line.offset - count + 1, count, back)]
-    if not whole and line is not None and line.stride == 1 and (builtin := _masked_builtin(em, "store", kind, count)):
-        mask, like = _builtin_mask(em, s.predicate, start, count, kind), em.vector_type(_masked_like(kind), count)
-        given = value if like == em.vector_type(kind, count) else f"({like}){value}"
-        arguments = f"{mask}, {given}" if count * int(kind[1:]) < 512 else f"{given}, {mask}"
-        return [f"__builtin_ia32_{builtin}(({_masked_pointer(kind, count, like)} *)({address(em, s.name, of, line.base, line.offset)}), {arguments});"]
+    if not whole and line is not None and line.stride == 1:
+        text = x86.masked_store(em, kind, count, lambda: address(em, s.name, of, line.base, line.offset), s.predicate, start, value)
+        if text:
+            return [text]
     rows = _store_rows(em, s, start, count, value) if whole else None
     if rows is not None:
         return rows

@@ -225,10 +225,12 @@ def _pick_in_steps(em: Emitter, short: str, sources: list[tuple[str, int]], want
 
 
 def _padded(em: Emitter, short: str, text: str, lanes: int, size: int) -> str:
-    """A vector with lanes nobody needs after its own."""
-    if lanes == size:
-        return text
-    return em.name(em.vector_type(short, size), shuffle(text, text, [*range(lanes), *[-1] * (size - lanes)]))
+    """A vector with lanes nobody needs after its own. In steps of two: gcc takes larger ones through the stack."""
+    while lanes < size:
+        to = 2 * lanes if 4 * lanes <= size else size
+        text = em.name(em.vector_type(short, to), shuffle(text, text, [*range(lanes), *[-1] * (to - lanes)]))
+        lanes = to
+    return text
 
 
 def _pick_bytes(em: Emitter, short: str, sources: list[tuple[str, int]], wanted: list[tuple[int, int]], used: list[int]) -> str | None:

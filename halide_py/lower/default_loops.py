@@ -20,8 +20,9 @@ from .environment import Environment
 from .inline import is_inlined
 from .register_tiles import Extents, Tile, choose_tile, inner_terms, is_accumulation, likely_extents, order_of_tiles, sizes_from_inputs
 
-_ROWS = 16  # of a parallel task
-_VECTORS = 1024  # of a parallel task of a Func of one dimension
+_ROWS = 16  # of a parallel task in tiles, and terms of which nothing is known
+_ROW = 512  # values of a dimension of which nothing is known
+_VALUES = 8192  # computed by a parallel task of a simple loop nest
 _TASKS = 8  # at least, where there is enough of the outermost dimension
 
 
@@ -52,7 +53,7 @@ def _stage(f: Function, d: Definition, sizes: Mapping[str, int], target: Target)
     if tile is not None:
         _tiled(f, d, tile, extents, loops)
     else:
-        _simple(f, extents, free, min(target.natural_vector_size(t) for t in f.types), loops)
+        _simple(f, d, extents, free, min(target.natural_vector_size(t) for t in f.types), loops)
     return dataclasses.replace(d, schedule=loops.schedule())
 
 
@@ -81,7 +82,7 @@ class _Loops:
         return dataclasses.replace(self.old, splits=self.splits, dims=[*self.dims, self.by_name[OUTERMOST]])
 
 
-def _simple(f: Function, extents: Extents, free: list[Dim], width: int, loops: _Loops) -> None:
+def _simple(f: Function, d: Definition, extents: Extents, free: list[Dim], width: int, loops: _Loops) -> None:
     """Vectors over the first dimension, threads over the last; loops over reduction variables in between."""
     names = [dim.var for dim in free]
     first, last = names[0], names[-1]
@@ -92,18 +93,20 @@ def _simple(f: Function, extents: Extents, free: list[Dim], width: int, loops: _
     for dim in loops.old.dims:
         if dim.is_rvar():
             loops.add(dim.var)
-    loops.split(names[-1], _rows(f, extents), f"{last}.tasks", f"{last}.rows")
+    loops.split(names[-1], _rows(f, d, extents), f"{last}.tasks", f"{last}.rows")
     for v in (*names[:-1], f"{last}.rows"):
         loops.add(v)
     loops.add(f"{last}.tasks", ForType.Parallel)
 
 
-def _rows(f: Function, extents: Extents) -> int:
+def _rows(f: Function, d: Definition, extents: Extents) -> int:
     """The number of values of the last dimension that make a task of a simple loop nest."""
-    if len(f.args) < 3:
-        return _VECTORS if len(f.args) == 1 else _ROWS
-    row = math.prod(extents[v] or _ROWS * _ROWS for v in f.args[:-1])
-    return max(_VECTORS * _ROWS // max(row, 1), 1)
+    return max(_VALUES // math.prod((*(extents[v] or _ROW for v in f.args[:-1]), _terms(d, extents))), 1)
+
+
+def _terms(d: Definition, extents: Extents) -> int:
+    """How many values an update makes an element from."""
+    return max(math.prod(extents[v.name] or _ROWS for v in d.schedule.rvars), 1)
 
 
 def _tiled(f: Function, d: Definition, tile: Tile, extents: Extents, loops: _Loops) -> None:
@@ -122,7 +125,7 @@ def _tiled(f: Function, d: Definition, tile: Tile, extents: Extents, loops: _Loo
             loops.add(f"{v}.tile", ForType.Unrolled)
     around = {v: f"{v}.tiles" if tile.size(v) > 1 else v for v in f.args}
     last = f.args[-1]
-    task, outermost = _task(last, len(f.args), tile, extents[last]), around[last]
+    task, outermost = _task(f, d, tile, extents), around[last]
     loops.split(outermost, task, f"{last}.tasks", f"{last}.rows")
     around[last] = f"{last}.rows"
     inner, block = inner_terms(d, tile, extents, {v: extents[v] for v in f.args[:-1]} | {last: task * tile.size(last)})
@@ -145,10 +148,12 @@ def _tiled(f: Function, d: Definition, tile: Tile, extents: Extents, loops: _Loo
     loops.add(f"{last}.tasks", ForType.Parallel)
 
 
-def _task(last: str, dimensions: int, tile: Tile, extent: int | None) -> int:
+def _task(f: Function, d: Definition, tile: Tile, extents: Extents) -> int:
     """The number of tiles of the outermost dimension that make a task."""
+    last = f.args[-1]
+    extent = extents[last]
+    if len(f.args) == 1:
+        return max(_VALUES // _terms(d, extents) // tile.size(last), 1)
     if extent is not None:
         return max(-(-extent // tile.size(last)) // _TASKS, 1)
-    if dimensions > 2:
-        return 1
-    return max((_ROWS if dimensions == 2 else _VECTORS) // tile.size(last), 1)
+    return 1 if len(f.args) > 2 else max(_ROWS // tile.size(last), 1)

@@ -1,0 +1,90 @@
+"""Masked and gathered accesses as builtins of gcc for x86; "" for what has none, which then goes lane by lane.
+
+Gathers are taken at full width only: there one instruction is faster than loads and shuffles. Indices are those of `elements`, 32 bits a lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..ir import build as b
+from ..ir import nodes as n
+from .addresses import place, without_broadcasts
+from .emitter import Emitter
+
+
+def _like(kind: str) -> str:
+    """The element type the masked builtins are declared with."""
+    return kind if kind[0] == "f" else f"i{kind[1:]}"
+
+
+def _is_full(kind: str, count: int) -> bool:
+    """Whether a vector fills an AVX-512 register."""
+    return count * int(kind[1:]) == 512
+
+
+def _mask(em: Emitter, predicate: n.Expr, start: int, count: int, kind: str) -> str:
+    """A mask as the builtins take it: 64 bit ones are of `long long`, those of AVX-512 a number."""
+    mask = em.mask(predicate, start, count, int(kind[1:]))
+    vector = em.vector_type("q64" if kind[1:] == "64" else "i32", count)
+    if _is_full(kind, count):
+        return f"__builtin_ia32_cvt{'q' if kind[1:] == '64' else 'd'}2mask512(({vector}){mask})"
+    return f"({vector}){mask}" if kind[1:] == "64" else mask
+
+
+def _pointed(kind: str, count: int, like: str) -> str:
+    """What the masked builtins take a pointer to: AVX2's to vectors, AVX-512's to elements."""
+    if not _is_full(kind, count):
+        return like
+    return {"f32": "float", "f64": "double", "64": "long long"}.get(kind if kind[0] == "f" else kind[1:], "int")
+
+
+def _masked(em: Emitter, what: str, kind: str, count: int) -> str:
+    """The builtin for a masked access of this type."""
+    if em.machine.compiler != "gcc" or not em.machine.has("avx2"):
+        return ""
+    if em.machine.has("avx512dq") and _is_full(kind, count) and kind[1:] in ("32", "64"):
+        suffix = {"f32": "ups", "f64": "upd", "32": "dqusi", "64": "dqudi"}[kind if kind[0] == "f" else kind[1:]]
+        return f"{what}{suffix}512_mask"
+    suffix = {("f32", 8): "ps256", ("f32", 4): "ps", ("f64", 4): "pd256", ("f64", 2): "pd", ("i32", 8): "d256", ("i32", 4): "d",
+              ("u32", 8): "d256", ("u32", 4): "d"}.get((kind, count), "")
+    return suffix and f"mask{what}{suffix}"
+
+
+def masked_load(em: Emitter, kind: str, count: int, address: Callable[[], str], predicate: n.Expr, start: int) -> str:
+    """Adjacent elements, those without the mask 0."""
+    builtin = _masked(em, "load", kind, count)
+    if not builtin:
+        return ""
+    vector, like = em.vector_type(kind, count), em.vector_type(_like(kind), count)
+    mask = _mask(em, predicate, start, count, kind)
+    arguments = f"({like}){{}}, {mask}" if _is_full(kind, count) else mask
+    text = f"__builtin_ia32_{builtin}((const {_pointed(kind, count, like)} *)({address()}), {arguments})"
+    return text if like == vector else f"(({vector}){text})"
+
+
+def masked_store(em: Emitter, kind: str, count: int, address: Callable[[], str], predicate: n.Expr, start: int, value: str) -> str:
+    """Adjacent elements, those without the mask left alone."""
+    builtin = _masked(em, "store", kind, count)
+    if not builtin:
+        return ""
+    mask, like = _mask(em, predicate, start, count, kind), em.vector_type(_like(kind), count)
+    given = value if like == em.vector_type(kind, count) else f"({like}){value}"
+    arguments = f"{given}, {mask}" if _is_full(kind, count) else f"{mask}, {given}"
+    return f"__builtin_ia32_{builtin}(({_pointed(kind, count, like)} *)({address()}), {arguments});"
+
+
+def gather(em: Emitter, e: n.Load, kind: str, start: int, count: int) -> str:
+    """Elements anywhere, those without the mask 0."""
+    if em.machine.compiler != "gcc" or not em.machine.has("avx512f") or kind not in ("f32", "i32", "u32") or count != 16:
+        return ""
+    rest, base = without_broadcasts(e.index)
+    if rest.type.bits() != 32 or not rest.type.is_int():
+        return ""
+    at = em.atom(rest, start, count)
+    p, offset = place(em, e.name, e.type.element_of(), base)
+    vector, like = em.vector_type(kind, count), em.vector_type(_like(kind), count)
+    mask = "(short)-1" if b.is_true(e.predicate) else f"(short){_mask(em, e.predicate, start, count, kind)}"
+    builtin, pointed = ("gathersiv16sf", "float") if kind == "f32" else ("gathersiv16si", "int")
+    text = f"__builtin_ia32_{builtin}(({like}){{}}, (const {pointed} *)({p}{f' + {offset}' if offset else ''}), {at}, {mask}, 4)"
+    return text if like == vector else f"(({vector}){text})"
