@@ -1,6 +1,6 @@
 """The default schedule of what the reverse pass makes: nothing is recomputed many times over, however long the pipeline.
 
-An adjoint Func with updates, or read in more than one place, or inside a loop over a reduction domain, is computed at the root; the others are inlined.
+An adjoint Func with updates, or read in more than one place, where data says, or inside a loop over a reduction domain, is computed at the root; the others are inlined.
 Funcs of the user's that are still inline and dear, with updates (an inline reduction, say) or reading many places, would be computed again at
 each use; those that the derivative reads are computed at the root too, unless the user has said otherwise. All of them get vectors and threads when lowered
 (`lower.default_loops`), stage by stage where the user gives no directive. All of it can be changed by hand afterwards.
@@ -29,7 +29,7 @@ def default_schedule(made: Sequence[Func]) -> list[Function]:
         for d in f.stages():
             for c in nodes_of(definition_roots(d), n.Call):
                 if c.call_type is n.CallType.Halide and c.name != f.name:
-                    uses[c.name] += 1 if d.rdom is None else 2
+                    uses[c.name] += 1 if d.rdom is None and not any(k.func or k.param for k in nodes_of(c.args, n.Call)) else 2
     names = {f.name() for f in made}
     touched: list[Function] = []
     reads: dict[str, int] = {}  # of memory, for an element

@@ -6,7 +6,7 @@ conversions go in steps of two and narrowing packs pairs of registers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from ..ir import build as b
 from ..ir import nodes as n
@@ -17,7 +17,7 @@ _SCALAR = {"i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t",
            "f32": "float", "f64": "double"}
 
 
-def shuffle(a: str, c: str, lanes: Sequence[int]) -> str:
+def shuffle(a: str, c: str, lanes: Iterable[int]) -> str:
     """Lanes of two vectors of one type; -1 where nobody cares."""
     return f"__builtin_shufflevector({a}, {c}, {', '.join(map(str, lanes))})"
 

@@ -86,14 +86,16 @@ def _simple(f: Function, d: Definition, extents: Extents, free: list[Dim], width
     """Vectors over the first dimension, threads over the last; loops over reduction variables in between."""
     names = [dim.var for dim in free]
     first, last = names[0], names[-1]
+    task = _rows(f, d, extents)
     if first == f.args[0] and width > 1 and (extents[first] or width) >= width:
+        task = max(task // width, 1) if len(free) == 1 else task
         loops.split(first, width, f"{first}.vectors", f"{first}.lanes")
         loops.add(f"{first}.lanes", ForType.Vectorized)
         names[0] = f"{first}.vectors"
     for dim in loops.old.dims:
         if dim.is_rvar():
             loops.add(dim.var)
-    loops.split(names[-1], _rows(f, d, extents), f"{last}.tasks", f"{last}.rows")
+    loops.split(names[-1], task, f"{last}.tasks", f"{last}.rows")
     for v in (*names[:-1], f"{last}.rows"):
         loops.add(v)
     loops.add(f"{last}.tasks", ForType.Parallel)
@@ -114,7 +116,10 @@ def _tiled(f: Function, d: Definition, tile: Tile, extents: Extents, loops: _Loo
     for v in f.args:
         if tile.size(v) > 1:
             loops.split(v, tile.size(v), f"{v}.tiles", f"{v}.tile")
-    if tile.counts[tile.vector] > 1:
+    if tile.width == 1:
+        if tile.size(tile.vector) > 1:
+            loops.add(f"{tile.vector}.tile", ForType.Unrolled)
+    elif tile.counts[tile.vector] > 1:
         loops.split(f"{tile.vector}.tile", tile.width, f"{tile.vector}.vectors", f"{tile.vector}.lanes")
         loops.add(f"{tile.vector}.lanes", ForType.Vectorized)
         loops.add(f"{tile.vector}.vectors", ForType.Unrolled)

@@ -44,10 +44,10 @@ class Read:
         """Whether adjacent values of `v` read adjacent elements."""
         return self.uses.get(v) == {0: 1}
 
-    def loads(self, tile: Mapping[str, int], vector: str) -> float:
+    def loads(self, tile: Mapping[str, int], vector: str, width: int) -> float:
         """Loads for one tile, of vectors or of numbers that become vectors."""
         count = math.prod(k for v, k in tile.items() if v in self.uses)
-        return count if vector not in self.uses or self.is_dense(vector) else 16 * count
+        return count if width == 1 or vector not in self.uses or self.is_dense(vector) else width * count
 
     def footprint(self, sizes: Mapping[str, int]) -> int:
         """Bytes read while each variable runs over so many values."""
@@ -148,23 +148,23 @@ def _registers(target: Target) -> int:
 
 
 def choose_tile(f: Function, d: Definition, extents: Extents, target: Target) -> Tile | None:
-    """The tile for an accumulation; None where no variable makes vectors."""
+    """The tile for an accumulation; None where neither vectors pay nor single numbers do better."""
     width = min(target.natural_vector_size(t) for t in f.types)
     reads = reads_of(d.values, f.name)
-    vector = _vector_variable(f, reads, extents, width)
-    if vector is None or width == 1:
+    dense = next((v for v in f.args if dense_along(reads, v) and (extents[v] or width) >= width), None)
+    if width == 1 or not f.args:
         return None
-    budget = _registers(target) * 3 // 4 // len(f.types)
+    if dense is None and (_is_simple(d, reads) or (extents[f.args[0]] or width) < width):
+        width = 1  # vectors of numbers from all over would cost more than they save
+    vector = f.args[0] if dense is None else dense
+    budget = _registers(target) * 3 // 4 // len(f.types) if width > 1 else _LATENCY
     best = min(_tiles(f, extents, vector, width, budget), key=lambda counts: _cost(counts, vector, width, reads, extents))
     return Tile(vector, width, best, reads)
 
 
-def _vector_variable(f: Function, reads: Sequence[Read], extents: Extents, width: int) -> str | None:
-    """The first variable along which everything is read densely or not at all, and which is long enough; else that of dimension 0."""
-    for v in f.args:
-        if dense_along(reads, v) and (extents[v] or width) >= width:
-            return v
-    return f.args[0] if f.args and (extents[f.args[0]] or width) >= width else None
+def _is_simple(d: Definition, reads: Sequence[Read]) -> bool:
+    """Whether a term is little more than what it reads."""
+    return sum(1 for _ in nodes_of(d.values, (n.Add, n.Sub, n.Mul, n.Div, n.Min, n.Max, n.Select))) <= 4 * len(reads)
 
 
 def _tiles(f: Function, extents: Extents, vector: str, width: int, budget: int) -> Iterator[dict[str, int]]:
@@ -186,7 +186,7 @@ def _tiles(f: Function, extents: Extents, vector: str, width: int, budget: int) 
 def _cost(counts: Mapping[str, int], vector: str, width: int, reads: Sequence[Read], extents: Extents) -> tuple[float, int, int]:
     """Cycles for each product that counts; of equal ones the smallest tile, the one of longest rows. Loads that find a free slot are not free either: some cross cache lines."""
     products = math.prod(counts.values())
-    loads = sum(r.loads(counts, vector) for r in reads)
+    loads = sum(r.loads(counts, vector, width) for r in reads)
     cycles = max(products / 2, loads / 2, _LATENCY / 2) + loads / 4
     useful = 1.0
     for v, k in counts.items():
