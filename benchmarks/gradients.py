@@ -1,25 +1,95 @@
-"""The price of gradients: time of the reverse pass, as it comes, over that of the forward pass. `python benchmarks/gradients.py`
+"""Gradients against PyTorch, JAX and Halide, and their price: `python benchmarks/gradients.py [--rounds N] [--only WORDS] [--peers PYTHON]`.
 
-Forward pipelines have a schedule, derivatives the default one. `work` is the arithmetic of the derivative in units of the forward pass, so
-that `ratio / work` says how well the default schedule does. Where PyTorch is installed, forward and backward of softmax with cross-entropy are
-compared with it, on the same threads.
+Three tables. Layers of networks against PyTorch and JAX; `--peers` is a Python that has them, by default this one. Pipelines that Halide can
+differentiate against Halide with a schedule by hand (`gradient_works.by_hand`), run and compiled; halide_py runs them as they come. And the time of reverse
+passes over that of the forward pass, both by default loops: `work` is the arithmetic of the derivative in units of the forward pass. Results
+are compared before anything is timed. Ratios are ours over theirs, below 1 is faster; the goals are those the project has set itself.
 """
 
 from __future__ import annotations
 
-import importlib
+import argparse
+import functools
 import importlib.util
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from contenders import Server, fresh, in_turn, ratio, show, slices
+from gradient_works import GRADIENTS
+from network_works import NETWORKS
 
 import halide_py as hl
 
+WORKER = Path(__file__).with_name("gradient_worker.py")
+OURS, HALIDE = "halide_py", "halide"
+VERSIONS = {"torch": "torch==2.13.0", "jax": "jax==0.10.2 jaxlib==0.10.2"}
+GOALS = {("cross-entropy, both ways", "torch"): 1.0, ("cross-entropy, both ways", "jax"): 1.0, ("convolution layer, backward", "torch"): 1.2}
 x, y = hl.Var("x"), hl.Var("y")
 SIZE = 1024
 rng = np.random.default_rng(0)
+
+
+def compare(servers: list[Server], tolerance: float) -> None:
+    """Raise SystemExit where the contenders' first results differ by more than a part of the largest value."""
+    found = []
+    for s in servers:
+        with np.load(s.ready) as file:
+            found.append([file[k] for k in file.files])
+        os.unlink(s.ready)
+    for s, arrays in zip(servers[1:], found[1:], strict=True):
+        for k, (ours, theirs) in enumerate(zip(found[0], arrays, strict=True)):
+            off = float(np.abs(ours.astype(np.float64) - theirs).max()) / float(np.abs(theirs).max())
+            if not off <= tolerance:
+                raise SystemExit(f"{servers[0].name} and {s.name} differ in result {k} by {off:.1e}")
+
+
+def against(name: str, peers: list[str], threads: int, rounds: int, python: str, tolerance: float) -> None:
+    """The rows of one work: ours over each of the peers."""
+    servers = [Server(WORKER, OURS, "serve", name, threads)]
+    servers += [Server(WORKER, peer, "serve", name, threads, python) for peer in peers]
+    compare(servers, tolerance)
+    rows = slices(servers, rounds)
+    for s in servers:
+        s.close()
+    for i, peer in enumerate(peers, 1):
+        median, of_best = ratio(rows, 0, i)
+        goal = GOALS.get((name, peer), 1.0 if peer == HALIDE else float("inf"))
+        show(f"{name}, {threads} thread{'s' if threads > 1 else ''}, {peer}", min(r[i] for r in rows), min(r[0] for r in rows), median, goal, f" ({of_best:.2f})", 50)
+
+
+def networks(only: str, python: str, rounds: int) -> None:
+    """The first table."""
+    code = f"import importlib.util as u; print([m for m in {list(VERSIONS)} if u.find_spec(m)])"
+    there = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout
+    for module, what in VERSIONS.items():
+        if repr(module) not in there:
+            print(f"{module} is not installed, so nothing is compared with it: pip install {what}, or name a Python that has it with --peers")
+    peers = [m for m in VERSIONS if repr(m) in there]
+    for name in NETWORKS if peers else ():
+        for threads in (1, 2):
+            if only in name:
+                against(name, peers, threads, rounds, python, 1e-4)
+
+
+def pipelines(only: str, rounds: int) -> None:
+    """The second table."""
+    if importlib.util.find_spec(HALIDE) is None:
+        print("Halide from PyPI is not installed, so nothing is compared with it: pip install halide==21.0.0")
+        return
+    for name in GRADIENTS:
+        if only not in name:
+            continue
+        for threads in (1, 2):
+            against(name, [HALIDE], threads, rounds, sys.executable, 1e-3)
+        compiled = [functools.partial(fresh, [str(WORKER), module, "compile", name], HL_CACHE="0") for module in (OURS, HALIDE)]
+        ours, theirs = in_turn(compiled, 2)
+        show(f"{name}: cold compile", theirs[0], ours[0], ours[0] / theirs[0], 1.0, width=50)
 
 
 def best(run: Callable[[], Any], times: int = 7) -> float:
@@ -68,7 +138,7 @@ def convolution() -> tuple[hl.Func, hl.Buffer, hl.Buffer]:
     return f, image, weights
 
 
-def row(name: str, output: hl.Func, wrt: hl.Buffer, shape: tuple[int, ...], work: float) -> None:
+def price(name: str, output: hl.Func, wrt: hl.Buffer, shape: tuple[int, ...], work: float) -> None:
     """Time one derivative."""
     forward = best(into(output, SIZE, SIZE))
     start = time.perf_counter()
@@ -76,41 +146,33 @@ def row(name: str, output: hl.Func, wrt: hl.Buffer, shape: tuple[int, ...], work
     derivative.compile_jit()
     compiled = (time.perf_counter() - start) * 1e3
     backward = best(into(derivative, *shape))
-    print(f"{name:32} forward {forward:7.2f} ms   backward {backward:7.2f} ms   ratio {backward / forward:5.1f}   work {work:3.1f}   compile {compiled:6.0f} ms")
+    verdict = "" if backward / forward / work <= 3 else "  missed"
+    print(f"{name:34} forward {forward:7.2f} ms   backward {backward:7.2f} ms   ratio {backward / forward:5.2f}   work {work:3.1f}   goal 3 x work   "
+          f"compile {compiled:6.0f} ms{verdict}", flush=True)
 
 
-def cross_entropy() -> None:
-    """Forward and backward of 1024 samples of 1024 classes."""
-    logits, labels = buffer(SIZE, SIZE), hl.Buffer(rng.integers(0, SIZE, SIZE).astype(np.int32))
-    loss = hl.nn.cross_entropy(logits, labels, SIZE)
-    both = hl.Pipeline([loss, hl.propagate_adjoints(loss)[logits]])
-    outputs = [buffer(SIZE), buffer(SIZE, SIZE)]
-    ours = best(lambda: both.realize(outputs))
-    print(f"softmax cross-entropy, both ways {ours:7.2f} ms")
-    if importlib.util.find_spec("torch") is None:
-        print("   PyTorch is not installed: nothing to compare with")
-        return
-    torch = importlib.import_module("torch")
-    torch.set_num_threads(hl.get_num_threads())
-    z, k = torch.tensor(np.array(logits), requires_grad=True), torch.tensor(np.array(labels)).long()
-
-    def theirs() -> None:
-        z.grad = None
-        torch.nn.functional.cross_entropy(z, k, reduction="sum").backward()
-
-    other = best(theirs)
-    print(f"   PyTorch                       {other:7.2f} ms, ours is {ours / other:.2f} of it")
+def prices() -> None:
+    """The third table."""
+    for condition in ("constant_exterior", "repeat_edge", "mirror_image"):
+        f, image = stencils(condition)
+        price(f"four stencils, {condition}", f, image, (SIZE, SIZE), 1)
+    f, image, weights = convolution()
+    price("convolution, for the image", f, image, (SIZE + 2, SIZE + 2), 1)
+    price("convolution, for the weights", f, weights, (3, 3), 1)
 
 
 def main() -> None:
-    """Print the table."""
-    for condition in ("constant_exterior", "repeat_edge", "mirror_image"):
-        f, image = stencils(condition)
-        row(f"four stencils, {condition}", f, image, (SIZE, SIZE), 1)
-    f, image, weights = convolution()
-    row("convolution, for the image", f, image, (SIZE + 2, SIZE + 2), 1)
-    row("convolution, for the weights", f, weights, (3, 3), 1)
-    cross_entropy()
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=8, help="slices of each contender")
+    parser.add_argument("--only", default="", help="rows whose name has this in it")
+    parser.add_argument("--peers", default=sys.executable, help="the Python that has PyTorch and JAX")
+    options = parser.parse_args()
+    print(f"{'':50}{'theirs':>10}{'halide_py':>11}   {'ratio':>9}{'':10}{'goal':>7}")
+    networks(options.only, options.peers, options.rounds)
+    pipelines(options.only, options.rounds)
+    if not options.only:
+        prices()
 
 
 if __name__ == "__main__":
