@@ -1,7 +1,8 @@
 """One contender of `gradients.py` in a process of its own: `gradient_worker.py MODULE WHAT WORK`. Prints JSON lines, seconds.
 
 WHAT is `serve` (make, run once, save the results and print their path; then for every line with a number of seconds on standard input run that long and print
-the times of the runs: of one thread the processor's, which others on the machine do not change) or `compile` (time to make and compile the pipeline, without a cache). WORK is a pipeline of `gradient_works` or `network_works`.
+the times of the runs: of one thread the processor's, which others on the machine do not change) or `compile` (time to make and compile the
+pipeline, without a cache). WORK is a pipeline of `gradient_works` or `network_works`.
 """
 
 from __future__ import annotations

@@ -70,11 +70,11 @@ def _ends(p: Placed, args: Sequence[str]) -> tuple[dict[str, Interval], list[n.E
     high: dict[str, n.Expr] = {}
     rest: list[n.Expr] = []
     unknown = {*args, *(a.name for a in p.axes)}
-    work = list(p.conditions)
+    work = [*((c, True) for c in p.conditions), *((c, False) for c in p.regions)]
     while work:
-        c = work.pop()
+        c, needed = work.pop()
         if isinstance(c, n.And):
-            work += [c.a, c.b]
+            work += [(c.a, needed), (c.b, needed)]
             continue
         if isinstance(c, (n.LE, n.LT)) and c.a.type is INT32:
             strict = b.i32(1 if isinstance(c, n.LT) else 0)
@@ -83,9 +83,9 @@ def _ends(p: Placed, args: Sequence[str]) -> tuple[dict[str, Interval], list[n.E
                     found[variable.name] = simplify(value)
                     break
             else:
-                rest.append(c)
+                rest += [c] if needed else []
             continue
-        rest.append(c)
+        rest += [c] if needed else []
     both = {v: Interval(low[v], high[v]) for v in args if v in low and v in high}
     rest += [n.LE(end, n.Variable(INT32, v)) for v, end in low.items() if v not in both]
     rest += [n.LE(n.Variable(INT32, v), end) for v, end in high.items() if v not in both]

@@ -73,7 +73,7 @@ class Contribution:
 @dataclass
 class Placed:
     """A contribution in the target's own variables: `lhs` has the variable itself where the coordinate was solved. `conditions` are those
-    of solving; the value counts where they and the guard hold. `axes` are summed over."""
+    of solving; the value counts where they and the guard hold. `axes` are summed over. `regions` need no test: elsewhere the value is zero anyway."""
 
     lhs: tuple[n.Expr, ...]
     value: n.Expr
@@ -81,6 +81,7 @@ class Placed:
     conditions: list[n.Expr]
     axes: list[Axis]
     scatters: bool
+    regions: list[n.Expr]
 
     def is_pure(self) -> bool:
         """Whether it can stand in a pure definition: one value for each point."""
@@ -103,6 +104,7 @@ class _Solver:
     bound: dict[str, n.Expr] = field(default_factory=dict)
     conditions: list[n.Expr] = field(default_factory=list)
     lhs: list[n.Expr | None] = field(default_factory=list)
+    regions: list[n.Expr] = field(default_factory=list)
 
     def now(self, e: n.Expr) -> n.Expr:
         """An expression with what is solved put in."""
@@ -144,8 +146,7 @@ class _Solver:
         self.bound = {k: simplify(substitute(one, v)) for k, v in self.bound.items()}
         self.conditions = [simplify(substitute(one, c)) for c in self.conditions]
         self.bound[axis.name] = solution
-        if axis.name not in self.vanishes:
-            self.conditions.append(axis.inside(solution))
+        (self.regions if axis.name in self.vanishes else self.conditions).append(axis.inside(solution))
 
 
 def _quotients(e: n.Expr) -> Iterator[tuple[n.Expr, int, n.Expr]]:
@@ -217,7 +218,8 @@ def place(c: Contribution, target: Sequence[n.Variable]) -> Placed:
             s.lhs[d] = s.target[d]
     lhs = tuple(e for e in s.lhs if e is not None)
     conditions = [s.now(k) for k in s.conditions]
-    return Placed(lhs, s.now(c.term.value), s.now(c.term.guard), [k for k in conditions if not b.is_true(k)], list(s.axes.values()), lhs != s.target)
+    kept = [k for k in conditions if not b.is_true(k)]
+    return Placed(lhs, s.now(c.term.value), s.now(c.term.guard), kept, list(s.axes.values()), lhs != s.target, [s.now(k) for k in s.regions])
 
 
 def check_bounded(axes: Iterable[Axis], what: str, where: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from gradient_checks import check, run, total
 
 import halide_py as hl
+from halide_py.ir.printer import to_text
 from halide_py.lower.environment import environment
 
 x, y = hl.Var("x"), hl.Var("y")
@@ -92,3 +94,93 @@ def test_default_loops_fit_any_size_and_can_be_replaced(size: int) -> None:
     d[b].compute_root()
     d[blur].compute_at(d.funcs()[[f.name().startswith("repeat_edge") for f in d.funcs()].index(True)], hl.Var("_2"))
     np.testing.assert_allclose(np.array(d[b].realize([size, size, 3])), default, rtol=1e-9, atol=1e-12)
+
+
+def layer(images: Any, weights: Any, channels: int, size: int) -> hl.Func:
+    """A convolution over channels, written out: nothing schedules it."""
+    k, n = hl.Var("k"), hl.Var("n")
+    r = hl.RDom([(0, size), (0, size), (0, channels)])
+    f = hl.Func("layer")
+    f[x, y, k, n] = hl.f32(0)
+    f[x, y, k, n] += images[x + r.x, y + r.y, r.z, n] * weights[r.x, r.y, r.z, k]
+    return f
+
+
+@pytest.mark.parametrize("shape, known", [((2, 3, 5, 20, 37), True), ((2, 3, 5, 20, 37), False), ((1, 17, 9, 9, 18), True)])
+def test_derivatives_of_layers_in_tiles(shape: tuple[int, ...], known: bool) -> None:
+    """Both derivatives equal those of NumPy, by default loops and by none, for sizes known and not, that fit no tile; a part of one is that part."""
+    count, channels, filters, height, width = shape
+    images, w = (rng.normal(size=s).astype(np.float32) for s in ((count, channels, height, width), (filters, channels, 3, 3)))
+    up = rng.normal(size=(count, filters, height - 2, width - 2)).astype(np.float32)
+    a, b = (hl.Buffer(images), hl.Buffer(w)) if known else (hl.ImageParam(hl.Float(32), 4, name) for name in "ab")
+    if not known:
+        a.set(hl.Buffer(images))
+        b.set(hl.Buffer(w))
+    d = hl.propagate_adjoints(layer(a, b, channels, 3), hl.Buffer(up))
+    expected = [np.zeros(images.shape), np.zeros(w.shape)]
+    for j in range(3):
+        for i in range(3):
+            window = np.s_[:, :, j:j + height - 2, i:i + width - 2]
+            expected[0][window] += np.einsum("nkyx,kc->ncyx", up.astype(float), w[:, :, j, i])
+            expected[1][:, :, j, i] = np.einsum("nkyx,ncyx->kc", up.astype(float), images[window])
+    for loops in (True, False):
+        hl.schedule_gradients(d, loops)
+        for of, e in zip((a, b), expected, strict=True):
+            np.testing.assert_allclose(np.array(d[of].realize(list(e.shape[::-1]))), e, rtol=1e-4, atol=1e-4 * np.abs(e).max())
+    part = hl.Buffer(np.zeros((1, channels, 2, 2), np.float32))
+    part.set_min([1, 1, 0, filters - 1])
+    d[b].realize(part)
+    np.testing.assert_allclose(np.array(part), expected[1][-1:, :, 1:, 1:], rtol=1e-4, atol=1e-4 * np.abs(expected[1]).max())
+
+
+def test_a_known_layer_has_no_conditions_in_its_loops() -> None:
+    images, w, up = (hl.Buffer(rng.normal(size=s).astype(np.float32)) for s in ((2, 32, 34, 34), (32, 32, 3, 3), (2, 32, 32, 32)))
+    d = hl.propagate_adjoints(layer(images, w, 32, 3), up)
+    for of in (images, w):
+        sums = [f for name, f in environment([d[of].function]).items() if name.endswith("_sum") and f.updates[0].rdom is not None]
+        assert len(sums) == 1
+        assert len(sums[0].schedule.bounds) == (2 if of is images else 4)
+        assert "select" not in to_text(sums[0].updates[0].values[0])
+
+
+def test_places_behind_a_division_are_gathered() -> None:
+    """A grid that is looked up by place and by data: its derivative visits each place of the image once, not all of them for each cell."""
+    def build(guide: Any, grid: Any) -> hl.Func:
+        r = hl.RDom([(0, 2), (0, 2)])
+        f = func("f", x, y, hl.f64(0))
+        f[x, y] += grid[x // 4 + r.x, y // 4, hl.clamp(guide[x, y] + r.y, 0, 2)] * (r.x + 2 * r.y + 1)
+        return total(f, 8, 8)
+
+    check(build, rng.integers(0, 3, (8, 8)).astype(np.int32), rng.normal(size=(3, 2, 3)), compiled=True)
+    guide, grid = hl.Buffer(rng.integers(0, 3, (8, 8)).astype(np.int32)), hl.Buffer(rng.normal(size=(3, 2, 3)))
+    derivative = hl.propagate_adjoints(build(guide, grid))[grid]
+    domains = [[d.rdom for d in f.updates if d.rdom] for f in environment([derivative.function]).values() if f.name.startswith(grid.name())]
+    sizes = [math.prod(int(to_text(v.extent)) for v in d.variables) for f in domains for d in f]
+    assert max(sizes) <= 64
+
+
+def test_phases_of_a_pyramid_come_together() -> None:
+    """All remainders with one value are one gather without conditions; with different values they stay apart."""
+    def build(weight: float) -> Any:
+        def make(a: Any) -> hl.Func:
+            f = func("f", x, y, a[2 * x, 2 * y] + a[2 * x + 1, 2 * y] * weight + a[2 * x, 2 * y + 1] + a[2 * x + 1, 2 * y + 1] * weight)
+            return total(func("g", x, y, f[x, y] * f[x, y]), 4, 3)
+        return make
+
+    for weight, remainders in ((1.0, False), (0.5, True)):
+        check(build(weight), rng.normal(size=(8, 6)), compiled=True)
+        b = hl.Buffer(rng.normal(size=(6, 8)))
+        assert ("%" in str(hl.propagate_adjoints(build(weight)(b))[b].value())) == remainders
+
+
+def test_dear_funcs_of_the_forward_pass_are_computed_once() -> None:
+    image = hl.ImageParam(hl.Float(32), 2, "image")
+    cheap = func("cheap", x, y, image[x, y] * 2 + 1)
+    near = [cheap[x + i, y + j] for i in range(4) for j in range(4)]
+    dear = func("dear", x, y, sum(near[1:], near[0]))
+    out = func("out", x, y, dear[x, y] * dear[x + 1, y])
+    kept = func("kept", x, y, sum(near[1:], near[0])).compute_inline()
+    both = func("both", x, y, out[x, y] * kept[x, y] * cheap[x, y])
+    hl.propagate_adjoints(both, hl.Buffer(np.ones((4, 4), np.float32)))
+    assert dear.function.schedule.compute_level.is_root()
+    assert cheap.function.schedule.compute_level.is_inline() and kept.function.schedule.compute_level.is_inline()
