@@ -38,8 +38,9 @@ class FuncSchedulable(StorageDirectives):
         return self
 
     def compute_inline(self: F) -> F:
-        """Compute this Func at each use, the default."""
-        self._placement().compute_level = inline_level()
+        """Compute this Func at each use, the default. Said so, the default schedule of derivatives leaves it there too."""
+        schedule = self._placement()
+        schedule.compute_level, schedule.inline_requested = inline_level(), True
         return self
 
     # -- what is known of its region
