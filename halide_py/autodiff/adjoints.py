@@ -58,6 +58,13 @@ def plain(name: str) -> str:
     return name.replace("$", "_")
 
 
+def at_root(f: Func) -> Func:
+    """Computed once, by default loops."""
+    f.compute_root()
+    f.function.schedule.default_loops = True
+    return f
+
+
 def define_over(f: Func, stage: Stage, args: Sequence[n.Expr], values: Sequence[n.Expr], predicate: n.Expr) -> None:
     """A definition of `f`, of the same dimensions as the stage's Function, over the stage's axes."""
     names: dict[str, n.Expr] = dict(stage.dimensions())

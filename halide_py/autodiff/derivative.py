@@ -258,7 +258,7 @@ def propagate_adjoints(output: Func, adjoint: Func | Buffer | None = None, outpu
         seed, region = _seed(output, adjoint, output_bounds)
         done = _Pass(output.function, seed, region)
         out = Derivative(done)
-        out.scheduled = default_schedule(out.funcs())
+        out.scheduled = default_schedule(out.funcs(), ordered(output.function, everything))
     return out
 
 

@@ -9,7 +9,7 @@ each use; those that the derivative reads are computed at the root too, unless t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from ..ir import nodes as n
 from ..ir.function import Function, root_level
@@ -21,8 +21,8 @@ from ..lower.environment import definition_roots, environment
 _DEAR = 8  # reads of memory
 
 
-def default_schedule(made: Sequence[Func]) -> list[Function]:
-    """Schedule the Funcs `made` for a derivative, and what they read; gives those that were touched."""
+def default_schedule(made: Sequence[Func], forward: Container[Function] = ()) -> list[Function]:
+    """Schedule the Funcs `made` for a derivative, and what they read; gives those with default loops. `forward`: the Funcs that were there before."""
     everything = environment([f.function for f in dict.fromkeys(made)], wrapped=False)
     uses: Counter[str] = Counter()
     for f in everything.values():
@@ -41,6 +41,8 @@ def default_schedule(made: Sequence[Func]) -> list[Function]:
             f.schedule.default_loops = True
             if f.updates or uses[name] > 1 or name not in names:
                 f.schedule.compute_level = root_level()
+        elif f.schedule.default_loops and f not in forward:
+            touched.append(f)
         if not f.schedule.compute_level.is_inline():
             reads[name] = 1
     count_edit()

@@ -23,8 +23,7 @@ from ..ir.traverse import nodes_of, substitute
 from ..ir.types import INT32
 from ..lang.expr import Expr
 from ..lang.func import Func
-from ..lang.rdom import RVar
-from .adjoints import define, domain_over, plain, reads
+from .adjoints import at_root, define, domain_over, plain, reads
 from .stages import Region, Stage, boxes_of, replace_own, union
 from .sweep import Term, reverse
 from .updates import Context, in_front_of, iteration, iterations, mentions_own, seeds
@@ -124,8 +123,9 @@ class _Tape:
             domain.where(Expr.of(substitute(names, predicate)))
         width = len(self.stage.values)
         define(f, [chosen([s.at[d] for s in steps]) for d in range(len(self.free) + 1)], [chosen([s.values[i] for s in steps]) for i in range(width)])
-        f.update(0).unroll(RVar(domain[0].name()))
-        f.compute_root()
+        loops_of = f.function.updates[0].schedule
+        loops_of.dims = [dataclasses.replace(d, for_type=n.ForType.Unrolled) if d.var == domain[0].name() else d for d in loops_of.dims]
+        at_root(f)
 
 
 @dataclass

@@ -23,7 +23,7 @@ from ..ir.simplify import prove, simplify
 from ..ir.traverse import nodes_of
 from ..ir.types import INT32, INT64, Type
 from ..lang.func import Func
-from .adjoints import AdjointSum, define, define_over, plain, reads
+from .adjoints import AdjointSum, at_root, define, define_over, plain, reads
 from .contributions import Axis, Contribution, check_bounded, place
 from .stages import Stage, boxes_of, is_own, replace_own, stage_of
 from .sweep import Term, reverse
@@ -149,8 +149,7 @@ def in_front_of(f: Function, index: int) -> Func:
         value = {(c.args, i): e for c in stage.own for i, e in enumerate(reads(copy, c.args))} if k else {}
         args, values = ([replace_own(f, e, value) for e in each] for each in (stage.args, stage.values))
         define_over(copy, stage, args, values, replace_own(f, stage.predicate, value))
-    copy.compute_root()
-    return copy
+    return at_root(copy)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -195,7 +194,7 @@ def _selection(ctx: Context, stage: Stage, adjoint: Func, condition: n.Expr, new
     kept = reads(winner, stage.args)
     updated = [b.select(chosen, e, k) for e, k in zip([*new, number] if own_needed else [number], kept)]
     define_over(winner, stage, stage.args, updated, stage.predicate)
-    winner.compute_root()
+    at_root(winner)
 
     def last(at: Sequence[n.Expr]) -> n.Expr:
         return reads(winner, at)[-1]

@@ -127,7 +127,7 @@ def _take_apart(loop: n.For, reduces: dict[str, bool], names: dict[str, str]) ->
             s = s.then_case
         elif isinstance(s, n.Block):
             with_stores = [one for one in s.stmts if any(p.name in names for p in nodes_of(one, n.Provide))]
-            if len(with_stores) != 1 and not all(isinstance(one, n.Provide) for one in with_stores):
+            if not with_stores or len(with_stores) > 1 and not all(isinstance(one, n.Provide) for one in with_stores):
                 return None
             s = with_stores[0]
         else:

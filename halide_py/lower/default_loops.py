@@ -94,7 +94,7 @@ def _simple(f: Function, d: Definition, extents: Extents, free: list[Dim], width
         names[0] = f"{first}.vectors"
     for dim in loops.old.dims:
         if dim.is_rvar():
-            loops.add(dim.var)
+            loops.add(dim.var, dim.for_type)
     loops.split(names[-1], task, f"{last}.tasks", f"{last}.rows")
     for v in (*names[:-1], f"{last}.rows"):
         loops.add(v)
