@@ -33,7 +33,8 @@ def image(t: hl.Type, dimensions: int, name: str = "source") -> hl.ImageParam:
 
 
 def counts(loop: str) -> tuple[int, int]:
-    """Dense loads and dense stores of a loop."""
+    """Dense loads and dense stores of a loop; accumulators are registers."""
+    loop = re.sub(r"\*\((const )?\w+ \*\)\(\w+_sum\d+( \+ \d+)?\)", "register", loop)
     return len(re.findall(DENSE, loop)), len(re.findall(STORE, loop, re.M))
 
 
@@ -52,7 +53,7 @@ def test_boundaries_of_tiles_leave_the_inner_ones_clean(tmp_path: Path) -> None:
     assert tile is not None
     for loop in innermost_loops(tile[2]):
         assert not re.search(BRANCHES + r"|\[", loop), loop
-    assert counts(tile[2]) == (4, 3)  # two of each update and of the sum; zero, update and sum are stored
+    assert counts(tile[2]) == (4, 3)  # of what is updated, each term, and two of the sum; zero, update and sum are stored
 
 
 def test_edge_tiles_are_mostly_inside(tmp_path: Path) -> None:
@@ -162,7 +163,7 @@ def test_rfactored_sums_keep_lanes_apart(tmp_path: Path) -> None:
     out.update().atomic().vectorize(ri)
     text = c_text(out, [a, b], tmp_path)
     (loop,) = innermost_loops(text)
-    assert counts(loop) == (12, 4) and "shuffle" not in loop and "halide_malloc" not in text
+    assert counts(loop) == (8, 0) and "shuffle" not in loop and "halide_malloc" not in text
 
 
 def test_histograms_are_counted_apart_and_added(tmp_path: Path) -> None:
