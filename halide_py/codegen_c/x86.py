@@ -80,6 +80,11 @@ def gather(em: Emitter, e: n.Load, kind: str, start: int, count: int) -> str:
     rest, base = without_broadcasts(e.index)
     whole = b.is_true(e.predicate)
     fits = kind in ("f32", "i32", "u32") and count in (4, 8, 16) and rest.type.is_int() and rest.type.bits() == 32
+    loaded: n.Expr = rest
+    while isinstance(loaded, n.Cast):
+        loaded = loaded.value
+    if isinstance(loaded, n.Load) and whole:
+        return ""  # indices that are in memory need not come through a vector
     if not fits or not em.machine.has("sse4_1") or not whole and (count != 16 or em.machine.compiler != "gcc" or not em.machine.has("avx512f")):
         return ""
     at = em.atom(rest, start, count)
