@@ -83,8 +83,8 @@ def gather(em: Emitter, e: n.Load, kind: str, start: int, count: int) -> str:
     loaded: n.Expr = rest
     while isinstance(loaded, n.Cast):
         loaded = loaded.value
-    if isinstance(loaded, n.Load) and whole:
-        return ""  # indices that are in memory need not come through a vector
+    if whole and (isinstance(loaded, n.Load) or loaded.type.bits() < 32):
+        return ""  # indices that are in memory need not come through a vector, and narrow ones leave it eight at a time
     if not fits or not em.machine.has("sse4_1") or not whole and (count != 16 or em.machine.compiler != "gcc" or not em.machine.has("avx512f")):
         return ""
     at = em.atom(rest, start, count)
