@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.traverse import nodes_of
 from .addresses import place, without_broadcasts
 from .emitter import Emitter
 from .vectors import shuffle
@@ -84,7 +85,9 @@ def gather(em: Emitter, e: n.Load, kind: str, start: int, count: int) -> str:
     while isinstance(loaded, n.Cast):
         loaded = loaded.value
     if whole and (isinstance(loaded, n.Load) or loaded.type.bits() < 32):
-        return ""  # indices that are in memory need not come through a vector, and narrow ones leave it eight at a time
+        return ""  # indices that are in memory need not come through a vector, narrow ones leave it eight at a time
+    if whole and not any(isinstance(x, (n.Load, n.Call)) or x.type.is_vector() for x in nodes_of(rest, (n.Load, n.Call, n.Variable))):
+        return ""  # regular ones are known lane by lane
     if not fits or not em.machine.has("sse4_1") or not whole and (count != 16 or em.machine.compiler != "gcc" or not em.machine.has("avx512f")):
         return ""
     at = em.atom(rest, start, count)
