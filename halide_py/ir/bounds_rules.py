@@ -7,7 +7,7 @@ from typing import Any
 
 from . import nodes as n
 from .bounds import RULES, Bounds
-from .build import FALSE, TRUE, as_const, const, is_false, is_likely, is_true, select
+from .build import FALSE, TRUE, as_const, as_int, const, is_false, is_likely, is_true, select
 from .conditions import conjuncts, limit
 from .interval_type import Interval, type_interval
 from .simplify import linear
@@ -112,7 +112,12 @@ def _product(b: Bounds, x: Interval, y: Interval) -> Interval:
     s = _sign(b, y)
 
     def times(p: n.Expr | None, q: n.Expr | None) -> n.Expr | None:
-        return None if p is None or q is None else b.simple(n.Mul(p, q))
+        if p is None or q is None:
+            return None
+        i, j = as_int(p), as_int(q)
+        if i is not None and j is not None and p.type.overflow_is_undefined() and not p.type.can_represent_value(i * j):
+            return None  # a limit that does not fit says nothing
+        return b.simple(n.Mul(p, q))
 
     if y.is_point() and s:
         return Interval(times(x.min, y.min), times(x.max, y.max)) if s > 0 else Interval(times(x.max, y.min), times(x.min, y.max))
@@ -120,7 +125,8 @@ def _product(b: Bounds, x: Interval, y: Interval) -> Interval:
         return Interval(times(x.min, y.min), times(x.max, y.max))
     if not x.is_bounded() or not y.is_bounded():
         return EVERYTHING
-    return b.join([Interval.point(b.simple(n.Mul(p, q))) for p in {x.min: 0, x.max: 0} for q in {y.min: 0, y.max: 0}])  # type: ignore[arg-type]
+    corners = [times(p, q) for p in {x.min: 0, x.max: 0} for q in {y.min: 0, y.max: 0}]
+    return EVERYTHING if None in corners else b.join([Interval(c, c) for c in corners])
 
 
 def _div(b: Bounds, e: n.Div) -> Interval:

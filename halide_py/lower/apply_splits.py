@@ -157,7 +157,7 @@ class AppliedSplits:
 
     def fused_let(self, name: str, value: n.Expr, fused: Fused) -> None:
         self.fused[name] = fused
-        self.let(name, intrinsic("unsafe_promise_clamped", INT32, value, fused.min, fused.max))
+        self.let(name, _clamped(value, fused))
 
     def overshoot(self, v: str, by: tuple[n.Expr, n.Expr] | None) -> None:
         """`v` leaves its range, by (at most 0, at least 0) if that is known: so does the outer of the variables fused into it (`/`; `%` stays)."""
@@ -166,15 +166,15 @@ class AppliedSplits:
             if fused.extent is None or fused.loop.removeprefix(self.prefix) not in (v, *origins):
                 continue
             i, value = next((i, e.args[0]) for i, (k, e) in enumerate(self.lets) if k == name and isinstance(e, n.Call))
-            del self.lets[i], self.fused[name]
-            if by is None or fused.loop.removeprefix(self.prefix) in origins:
-                self.let(name, value)
-            else:
+            del self.fused[name]
+            rows: tuple[n.Expr, n.Expr] | None = None
+            if by is not None and fused.loop.removeprefix(self.prefix) not in origins:
                 row = n.Max(fused.extent, b.i32(1))
-                low = b.add(fused.min, b.div(by[0], row))
-                high = b.add(fused.max, b.div(b.add(by[1], b.sub(row, b.i32(1))), row))
-                self.fused_let(name, value, Fused(fused.loop, low, high, fused.extent))
-            self.overshoot(name.removeprefix(self.prefix), None)
+                rows = b.div(by[0], row), b.div(b.add(by[1], b.sub(row, b.i32(1))), row)
+                self.fused[name] = wider = Fused(fused.loop, b.add(fused.min, rows[0]), b.add(fused.max, rows[1]), fused.extent)
+                value = _clamped(value, wider)
+            self.lets[i], self.ranges[name] = (name, value), value  # where it was: it may need lets outside of it
+            self.overshoot(name.removeprefix(self.prefix), rows)
 
     def fuse(self, s: Split) -> None:
         p = self.prefix
@@ -194,3 +194,8 @@ class AppliedSplits:
         self.bounds[s.outer], self.ancestors[s.outer] = self.bounds[s.old], self.ancestors[s.old]
         if s.old in self.multiple:
             self.multiple[s.outer] = self.multiple.pop(s.old)
+
+
+def _clamped(value: n.Expr, fused: Fused) -> n.Expr:
+    """What a fused variable is, within its range."""
+    return intrinsic("unsafe_promise_clamped", INT32, value, fused.min, fused.max)

@@ -171,3 +171,14 @@ def test_random_values_lie_inside(block: int) -> None:
                 assert (least is None or least <= v) and (most is None or v <= most), f"seed {seed}: {to_text(e)}: {v}"
                 checked += 1
     assert checked > 500
+
+
+def test_ends_beyond_the_type_are_no_ends() -> None:
+    """Sums and products of constants are exact; folded, they would wrap around and be wrong limits."""
+    half = Interval(K(-(1 << 30)), K(1 << 30))
+    scope = {"x": half, "y": half, "e": half}
+    three = A(A(X, Y), E_)
+    assert text(bounds_of_expr(three, scope)) == "[-inf, inf]"
+    assert text(bounds_of_expr(M(X, K(4)), scope)) == "[-inf, inf]" and text(bounds_of_expr(M(X, Y), scope)) == "[-inf, inf]"
+    narrow = n.Max(n.Min(n.Cast(Int(16), Q(three, K(256))), b.const(Int(16), 1023)), b.const(Int(16), 0))
+    assert text(bounds_of_expr(n.Cast(INT32, narrow), scope)) == "[0, 1023]"

@@ -164,3 +164,14 @@ def test_values_that_limit_an_index_are_computed_for_tails_too(clamped: bool) ->
     assert im.get().dim(0).extent() == (32 if not clamped else 10)
     im.set(hl.Buffer(np.arange(32, dtype=np.int32) - 5))
     np.testing.assert_array_equal(np.array(out.realize([10])), np.clip(np.arange(10) - 5, 0, 7) ** 2)
+
+
+def test_tasks_of_a_loop_fused_from_a_fused_one() -> None:
+    """What a shifted block reaches beyond goes on to the loops fused first, whose values stay inside those they depend on."""
+    x, y, c, t, ct, yct = hl.vars("x y c t ct yct")
+    data = np.arange(4 * 6 * 7 * 8, dtype=np.int32).reshape(4, 6, 7, 8)
+    f, g = hl.Func("f"), hl.Func("g")
+    f[x, y, c, t] = hl.Buffer(data)[x, y, c, t] + x
+    g[x, y, c, t] = f[x, y, c, t] * 2
+    f.compute_root().fuse(c, t, ct).fuse(y, ct, yct).parallel(yct, 4)
+    assert (np.array(g.realize([8, 7, 6, 4])) == 2 * (data + np.arange(8))).all()
