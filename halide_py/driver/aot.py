@@ -64,6 +64,7 @@ class Unit:
     tools: Toolchain
     prefixes: Prefixes = field(default_factory=dict)
     saved: Callable[[], bytes] | None = None  # the pipeline before it was lowered, for hlpipe files
+    schedule: str = ""  # what an autoscheduler gave it, as Python text
 
     @property
     def contains_runtime(self) -> bool:
@@ -159,4 +160,4 @@ def link_units(name: str, units: Sequence[Unit]) -> Unit:
         raise CompileError(f"Modules of different targets cannot be linked: {' and '.join(targets)}" if targets else f"The module {name} has no functions")
     if any(u.prefixes != units[0].prefixes for u in units):
         raise CompileError(f"Modules with different runtime prefixes cannot be linked into {name}: they would call different runtimes")
-    return Unit(name, tuple(entries), units[0].target, units[0].tools, units[0].prefixes)
+    return Unit(name, tuple(entries), units[0].target, units[0].tools, units[0].prefixes, schedule="\n".join(u.schedule for u in units if u.schedule))

@@ -39,7 +39,7 @@ EXTENSIONS = {kind: "." + (suffix or kind.name) for kind, suffix in (
     (OutputFileType.compiler_log, "halide_compiler_log"), (OutputFileType.cpp_stub, "stub.h"), (OutputFileType.featurization, ""),
     (OutputFileType.function_info_header, "function_info.h"), (OutputFileType.hlpipe, ""), (OutputFileType.llvm_assembly, "ll"),
     (OutputFileType.object, "o"), (OutputFileType.python_extension, "py.cpp"), (OutputFileType.pytorch_wrapper, "pytorch.h"),
-    (OutputFileType.registration, "registration.cpp"), (OutputFileType.schedule, "schedule.h"), (OutputFileType.static_library, "a"),
+    (OutputFileType.registration, "registration.cpp"), (OutputFileType.schedule, "schedule.py"), (OutputFileType.static_library, "a"),
     (OutputFileType.stmt, ""), (OutputFileType.conceptual_stmt, "conceptual.stmt"), (OutputFileType.stmt_html, "stmt.html"),
     (OutputFileType.conceptual_stmt_html, "conceptual.stmt.html"), (OutputFileType.device_code, ""),
 )}

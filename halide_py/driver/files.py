@@ -170,6 +170,13 @@ def _hlpipe(unit: Unit) -> bytes:
     return unit.saved()
 
 
+def _schedule(unit: Unit) -> str:
+    """What an autoscheduler found, as a Python module with a function that gives a pipeline this schedule."""
+    lines = unit.schedule.splitlines() or ["# No autoscheduler has been run for this pipeline.", "pass"]
+    body = "\n".join(f"    {line}" if line else "" for line in lines)
+    return f"import halide_py as hl\n\n\ndef apply_schedule_{unit.name}(pipeline):\n{body}\n"
+
+
 _MAKERS: dict[OutputFileType, Callable[[Unit], bytes | str]] = {
     OutputFileType.assembly: lambda unit: _compiled(unit, ("-S",)),
     OutputFileType.bitcode: lambda unit: _compiled(_with_clang(unit), ("-c", "-emit-llvm")),
@@ -183,6 +190,7 @@ _MAKERS: dict[OutputFileType, Callable[[Unit], bytes | str]] = {
     OutputFileType.python_extension: extension_source,
     OutputFileType.pytorch_wrapper: lambda unit: pytorch_header(unit.described, c_header(unit), renamed("hl_last_error", _outside(unit))),
     OutputFileType.registration: lambda unit: registration(unit.described),
+    OutputFileType.schedule: _schedule,
     OutputFileType.static_library: static_library,
     OutputFileType.stmt: lambda unit: "".join(to_text(e.inner.body) + "\n" for e in unit.entries),
     OutputFileType.conceptual_stmt: lambda unit: "".join(e.conceptual for e in unit.entries),
@@ -192,8 +200,7 @@ _MAKERS: dict[OutputFileType, Callable[[Unit], bytes | str]] = {
 _REFUSED = {
     OutputFileType.cpp_stub: "stubs are for Generators in C++; call one in Python by Generator.call()",
     OutputFileType.device_code: "pipelines are compiled for the CPU",
-    OutputFileType.featurization: "features of schedules are an autoscheduler's",
-    OutputFileType.schedule: "schedules written as source are an autoscheduler's",
+    OutputFileType.featurization: "the autoschedulers here keep no features; schedule files have what they found",
 }
 
 

@@ -38,10 +38,10 @@ _USAGE = f"""usage: [-g GENERATOR] [-f FUNCTION] [-o FOLDER] [-e KINDS] [-n FILE
  -o  where files are written
  -e  comma-separated kinds of files: {', '.join(k.name for k in EXTENSIONS)} (default: {_DEFAULT_OUTPUTS})
  -n  the files' name without extension (default: the function's)
+ -p  comma-separated plugins of autoschedulers; those there are need none: autoscheduler=NAME chooses one, autoscheduler.OPTION=VALUE sets its options
  -r  write the C runtime alone under this name
  -d  1: write the pipeline's gradient instead: derivatives _grad_loss_for_OUT of a loss for the outputs are inputs behind the others, those for each
      input buffer, _grad_loss_OUT_wrt_IN, are its outputs
- -p  comma-separated autoschedulers to load
  -v  1: print the name of each file written
  -t  seconds after which to give up (default: 0, never)"""
 
@@ -151,10 +151,7 @@ def _gradient(generator: Generator) -> tuple[Pipeline, list[Any], Sequence[str]]
 def _schedule(generator: Generator, pipeline: Pipeline) -> None:
     """By the autoscheduler that was asked for, if one was."""
     if generator.using_autoscheduler():
-        apply = getattr(pipeline, "apply_autoscheduler", None)
-        if apply is None:
-            raise CompileError(f"autoscheduler={generator.autoscheduler().name}: there are no autoschedulers yet; schedule in generate()")
-        apply(generator.target(), generator.autoscheduler())
+        pipeline.apply_autoscheduler(generator.target(), generator.autoscheduler())
 
 
 def run(command: Command) -> list[str]:

@@ -135,7 +135,14 @@ class Generator(ABC):
 
     def compile_to_callable(self) -> Callable:
         """The pipeline as a Python function of its inputs and outputs, for the context's target."""
-        return self.build().compile_to_callable(self.input_parameters(), self._target)
+        return self.scheduled().compile_to_callable(self.input_parameters(), self._target)
+
+    def scheduled(self) -> Pipeline:
+        """The Pipeline, scheduled by the autoscheduler if one is asked for."""
+        pipeline = self.build()
+        if self.using_autoscheduler() and not pipeline.schedule_source:
+            pipeline.apply_autoscheduler(self._target, self._autoscheduler)
+        return pipeline
 
     def build(self, bound: Mapping[str, Any] = {}) -> Pipeline:  # noqa: B006
         """The Pipeline; inputs not in `bound` stay free. Raises CompileError when an output is left undefined."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..deferred import deferred
 
 if TYPE_CHECKING:
+    from . import associativity as associativity
     from . import simplify as simplify
 
-__getattr__ = deferred(__name__, {"simplify": "simplify"})
+__getattr__ = deferred(__name__, {"associativity": "associativity", "simplify": "simplify"})

@@ -34,6 +34,7 @@ class CompileTo:
 
     requirements: list[Requirement]
     prefixes: dict[RuntimeLinkage, str]
+    schedule_source = ""  # what an autoscheduler found
 
     def apply_runtime_prefixes(self, target: Target, namespace_map: Mapping[RuntimeLinkage, str]) -> None:
         """Name the runtime's functions otherwise in files made from now on: `halide_malloc` is `my_malloc` with {RuntimeLinkage.Import: "my_"}.
@@ -65,7 +66,7 @@ class CompileTo:
         constants = [_constant(a) for a in args[len(given):]]
         name = fn_name or functions[0].name.partition("$")[0]
         unit = driver.aot.lower_unit(functions, args[:len(given)], constants, name, target, self.requirements, linkage, self.prefixes)
-        return replace(unit, saved=lambda: lang.saved.saved(functions, self.requirements)[1])
+        return replace(unit, saved=lambda: lang.saved.saved(functions, self.requirements)[1], schedule=self.schedule_source)
 
     def compile_to(self, outputs: Mapping[OutputFileType, str], arguments: Sequence[Any], fn_name: str, target: Target = _UNDEFINED) -> None:
         """Write several kinds of files at once: `compile_to({OutputFileType.object: "f.o", OutputFileType.c_header: "f.h"}, [p], "f")`."""

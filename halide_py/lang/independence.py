@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from .. import ir
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.associativity import Combination, combination
 from ..ir.function import Definition, DimKind, Function, ReductionVariable
 from ..ir.traverse import mentions, nodes_of
-from .associativity import Combination, combination
 
 
 def _self_calls(name: str, roots: Sequence[n.Expr]) -> list[n.Call]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .. import lang
+from .. import ir, lang
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import Dim, DimKind, Split, SplitKind, TailStrategy
@@ -148,7 +148,7 @@ class LegalityChecks(StageBase):
     def _check_any_order(self) -> None:
         if lang.independence.order_is_free(self.function, self._definition()):
             return
-        found = lang.associativity.combination(self.function, self._definition())
+        found = ir.associativity.combination(self.function, self._definition())
         reason = found if isinstance(found, str) else "which of equal values wins depends on the order"
         self._fail(f"failed to call atomic() on {self._title()} since it can't prove associativity or commutativity of the operator: {reason}. If you know that the "
                    "order does not matter, call atomic(override_associativity_test=True)")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from .. import driver
+from .. import autoschedule, driver
 from ..driver.file_types import OutputFileType
 from ..errors import CompileError, expect
 from ..ir.module import RuntimeLinkage
@@ -87,7 +88,8 @@ class Module:
         self._results = results
 
     def _linked(self) -> driver.aot.Unit:
-        return driver.aot.link_units(self._name, self._units).with_names(self._names)
+        unit: driver.aot.Unit = driver.aot.link_units(self._name, self._units).with_names(self._names)
+        return unit if self._results is None else replace(unit, schedule=self._results.schedule_source)
 
     def compile(self, outputs: Mapping[OutputFileType, str]) -> None:
         """Write files: `m.compile({OutputFileType.object: "m.o", OutputFileType.c_header: "m.h"})`. Raises CompileError for kinds there are not."""
@@ -108,8 +110,11 @@ def link_modules(name: str, modules: Sequence[Module]) -> Module:
 
 
 def load_plugin(lib_name: str) -> None:
-    """Halide loads autoschedulers from shared libraries made for its own library; this is another, so it raises CompileError."""
-    raise CompileError(f"load_plugin({lib_name!r}): plugins are made for Halide's own library and cannot be loaded")
+    """Halide has its autoschedulers in plugins, `load_plugin("autoschedule_mullapudi2016")`; here they are always there, and need no call.
+
+    Names and paths of the plugins of those there are are accepted. Raises CompileError for others: they are made for Halide's own library.
+    """
+    autoschedule.registry.plugin_name(os.fspath(lib_name))
 
 
 def compile_standalone_runtime(outputs: Any = None, target: Target | None = None, namespace_map: Mapping[RuntimeLinkage, str] = {}, *,  # noqa: B006

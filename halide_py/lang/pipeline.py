@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from .. import driver, lower
+from .. import driver, lang, lower
 from ..driver.abi import RawBuffer
 from ..driver.graph import Requirement
 from ..errors import CompileError, expect, user_error
@@ -20,7 +20,9 @@ from ..ir.function import Function
 from ..ir.module import LoweredArgument
 from ..ir.target import Target, get_jit_target_from_environment
 from ..ir.traverse import free_variables, nodes_of
+from ..lower.environment import topological_order
 from .argument import Argument, infer_arguments, lowered_arguments
+from .autoscheduler_params import AutoschedulerParams, AutoSchedulerResults
 from .buffer import Buffer
 from .callable import Callable
 from .compile_to import CompileTo
@@ -65,8 +67,8 @@ class Pipeline(CompileTo):
         return [self._handle.of(f) for f in self._outputs("outputs")]
 
     def get_func(self, index: int) -> Any:
-        """Output number `index`. Raises CompileError for one there is not."""
-        functions = self._outputs("get_func")
+        """Func number `index` of the pipeline, producers before consumers. Raises CompileError for one there is not."""
+        functions = topological_order(self._outputs("get_func"))
         if not 0 <= index < len(functions):
             raise CompileError(f"Index value passed is {index}; however, there are only {len(functions)} functions in the pipeline.")
         return self._handle.of(functions[index])
@@ -100,6 +102,18 @@ class Pipeline(CompileTo):
                 raise user_error(f"A requirement must not depend on Vars or Funcs, only on parameters, but this one uses {', '.join(loose) or 'a Func'}")
         self.requirements.append((node, tuple(printable(message))))
         count_edit()
+
+    def apply_autoscheduler(self, target: Target, autoscheduler_params: AutoschedulerParams) -> AutoSchedulerResults:
+        """Schedule all Funcs, which must have no schedule yet: `p.apply_autoscheduler(target, AutoschedulerParams("Mullapudi2016", {"parallelism": 8}))`.
+
+        Sizes are taken from estimates: `set_estimates` of outputs and ImageParams, `set_estimate` of Params. `schedule_source` of the result is the
+        schedule as Python text. Raises CompileError for an unknown autoscheduler or parameter, a missing estimate, and Funcs with directives.
+        """
+        call = "apply_autoscheduler()"
+        target, params = expect(target, Target, call), expect(autoscheduler_params, AutoschedulerParams, call)
+        results: AutoSchedulerResults = lang.autoscheduling.apply_autoscheduler(self._outputs("apply_autoscheduler"), target, params)
+        self.schedule_source = results.schedule_source
+        return results
 
     # -- compiling
 

@@ -18,6 +18,7 @@ from typing import NoReturn
 
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.associativity import Combination, combination
 from ..ir.conditions import conjuncts
 from ..ir.function import OUTERMOST, Definition, Dim, Function, ReductionDomain, ReductionVariable, Split, SplitKind, StageSchedule
 from ..ir.names import unique_name
@@ -25,7 +26,6 @@ from ..ir.nodes import ForType
 from ..ir.traverse import nodes_of, rewrite
 from ..ir.types import INT32
 from . import definitions
-from .associativity import Combination, combination
 from .edits import count_edit
 from .expr import Expr
 from .independence import rvar_kind

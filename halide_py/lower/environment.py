@@ -103,6 +103,32 @@ def _wrapped_images(env: Environment) -> dict[str, Parameter]:
     return {p.name: p for p in images if p is not None and p.wrappers and not p.stands_in}
 
 
+def topological_order(outputs: Sequence[Function]) -> list[Function]:
+    """The outputs and all Functions they call, producers before consumers, in the order by which Halide numbers them.
+
+    Among what one Function calls, names without their numbers decide, then which is met first.
+    """
+    env = environment(outputs, wrapped=False)
+    met: dict[str, int] = {}
+    stack = list(reversed(outputs))
+    while stack:
+        f = stack.pop()
+        if f.name not in met:
+            met[f.name] = len(met)
+            stack.extend(reversed(callees(f)))
+    order: dict[str, Function] = {}
+    work: list[tuple[Function, bool]] = [(f, False) for f in reversed(outputs)]
+    while work:
+        f, entered = work.pop()
+        if entered:
+            order.setdefault(f.name, f)
+        elif f.name not in order:
+            work.append((f, True))
+            inner = sorted(callees(f), key=lambda g: (g.name.partition("$")[0].rstrip("0123456789"), met[g.name]))
+            work.extend((env[g.name], False) for g in reversed(inner))
+    return list(order.values())
+
+
 def with_outputs(outputs: Sequence[Function], args: Sequence[LoweredArgument]) -> tuple[LoweredArgument, ...]:
     """The arguments of the compiled function: the inputs as given, then one buffer for each element of each output."""
     out = list(args)

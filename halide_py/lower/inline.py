@@ -9,7 +9,7 @@ stencils stays as small as its distinct values.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeVar
 
 from ..errors import CompileError
@@ -65,7 +65,15 @@ def check_inlined_schedule(f: Function) -> None:
 
 
 def inline_functions(env: Environment, outputs: set[str]) -> Environment:
-    """The environment without the inlined Functions; the definitions of the others call only what is left, and are free of marks for the derivative
+    """The environment without the Functions that are computed inline. Raises CompileError for one with directives for a loop nest of its own."""
+    inlined = [name for name, f in env.items() if is_inlined(f, outputs)]
+    for name in inlined:
+        check_inlined_schedule(env[name])
+    return inline_named(env, inlined)
+
+
+def inline_named(env: Environment, inlined: Collection[str]) -> Environment:
+    """The environment without the Functions named; the definitions of the others call only what is left, and are free of marks for the derivative
     and for memoization."""
     bodies: dict[str, Function] = {}
     kept: Environment = {}
@@ -92,8 +100,7 @@ def inline_functions(env: Environment, outputs: set[str]) -> Environment:
     for name, f in env.items():
         assert f.pure is not None
         new = dataclasses.replace(f, pure=definition(f.pure), updates=[definition(u) for u in f.updates])
-        if is_inlined(f, outputs):
-            check_inlined_schedule(f)
+        if name in inlined:
             bodies[name] = new
         else:
             kept[name] = new

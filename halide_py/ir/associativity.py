@@ -17,12 +17,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..ir import build as b
-from ..ir import nodes as n
-from ..ir.function import Definition, Function
-from ..ir.intrinsics import intrinsic
-from ..ir.traverse import mentions
-from ..ir.types import Type
+from . import build as b
+from . import nodes as n
+from .function import Definition, Function
+from .intrinsics import intrinsic
+from .traverse import mentions
+from .types import Type
 
 Exprs = tuple[n.Expr, ...]
 _Pair = Callable[[n.Expr, n.Expr], n.Expr]
