@@ -166,7 +166,7 @@ if TYPE_CHECKING:
     from .autodiff.checks import GradientReport, check_dot_product, check_gradients
     from .autodiff.custom import CustomGradient, custom_gradient, stop_gradient, with_gradient
     from .autodiff.derivative import Derivative, propagate_adjoints, schedule_gradients
-    from .autodiff.opaque import register_extern_stage_gradient
+    from .autodiff.opaque import register_extern_stage_gradient, register_extern_stage_tangent
     from .autodiff.pytorch import compile_to_pytorch
     from .autodiff.rules import gradient_rules, register_gradient
     from .autodiff.tangents import propagate_tangents
@@ -189,7 +189,7 @@ __getattr__ = deferred(__name__, {
     "autodiff.checks": "check_dot_product check_gradients GradientReport",
     "autodiff.custom": "custom_gradient CustomGradient stop_gradient with_gradient",
     "autodiff.derivative": "Derivative propagate_adjoints schedule_gradients",
-    "autodiff.opaque": "register_extern_stage_gradient",
+    "autodiff.opaque": "register_extern_stage_gradient register_extern_stage_tangent",
     "autodiff.pytorch": "compile_to_pytorch",
     "autodiff.rules": "gradient_rules register_gradient",
     "autodiff.tangents": "propagate_tangents",
@@ -220,7 +220,8 @@ __all__ = [
     "memoize_tag", "MemoryType", "min", "minimum", "mod_round_to_zero", "Module",
     "mul_shift_right", "mux", "OutputFileType", "OutputImageParam", "Param", "Parameter", "Partition", "Pipeline", "PipelineError",
     "popcount", "pow", "print", "PrefetchBoundStrategy", "print_when", "product", "propagate_adjoints", "random_float", "random_int", "random_uint", "Range", "RDom",
-    "register_extern_stage_gradient", "register_gradient", "reinterpret", "require", "round", "rounding_halving_add", "rounding_mul_shift_right", "rounding_shift_left",
+    "register_extern_stage_gradient", "register_extern_stage_tangent",
+    "register_gradient", "reinterpret", "require", "round", "rounding_halving_add", "rounding_mul_shift_right", "rounding_shift_left",
     "rounding_shift_right", "RuntimeLinkage", "RVar", "saturating_add", "saturating_cast", "saturating_sub", "scatter", "select", "set_num_threads", "sin",
     "sinh", "sqrt", "Stage", "StmtOutputFormat", "stop_gradient", "strict_float", "sum", "TailStrategy", "tan", "tanh", "Target",
     "target_arch_is", "target_bits", "target_feature_for_device_api",

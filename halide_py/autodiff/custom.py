@@ -18,6 +18,7 @@ from ..lang.expr import Expr, convertible, to_expr, to_node
 from ..lang.func import Func
 from ..lang.ops import cast
 from ..lang.promotion import literal
+from ..lang.tuples import is_tuple_like, to_tuple
 from .opaque import FuncRule, wrapped
 
 Hook = Callable[..., Any]
@@ -74,8 +75,9 @@ class CustomGradient:
     def backward(self, hook: Hook) -> Hook:
         """Register the rule: `hook(adjoint, result, *args)` gives the adjoint of each argument, None for those without. Also a decorator.
 
-        For a function of Exprs all of them are Exprs. For one of Funcs `adjoint` and `result` are Funcs (tuples of Funcs if it returns several); it
-        gives for a Func or image a Func over the same dimensions, for a Param or other Expr an Expr or a Func without dimensions.
+        For a function of Exprs all of them are Exprs (`adjoint` and `result` tuples of them if it returns several). For one of Funcs `adjoint` and
+        `result` are Funcs (tuples of Funcs if it returns several); it gives for a Func or image a Func over the same dimensions, for a Param or other Expr
+        an Expr or a Func without dimensions.
         """
         self._hook = hook
         return hook
@@ -90,6 +92,20 @@ class CustomGradient:
         parts = tuple(given) if isinstance(given, (tuple, list)) else (given,)
         return (None, *parts)
 
+    def _of_several(self, name: str, values: Sequence[n.Expr], args: Sequence[n.Expr]) -> tuple[Expr, ...]:
+        """The results of a function of Exprs that returns several. A rule is linear in the adjoints: it is asked for one result at a time, the others being 0."""
+        count = len(values)
+
+        def hook_of(i: int) -> Hook:
+            def hook(adjoint: Expr, result: Expr, value: Expr, *rest: Expr) -> tuple[Any, ...]:
+                results, given = rest[:count], rest[count:]
+                adjoints = tuple(adjoint if j == i else Expr.of(const(r.type(), 0)) for j, r in enumerate(results))
+                parts = self._rule()(adjoints, results, *given)
+                return (None, *[None] * count, *(parts if isinstance(parts, (tuple, list)) else (parts,)))
+            return hook
+
+        return tuple(_marked(name, v, [*values, *args], hook_of(i), inside=True) if v.type.is_float() else Expr.of(v) for i, v in enumerate(values))
+
     def _of_funcs(self, *given: Any) -> Any:
         return self._rule()(*given)
 
@@ -103,7 +119,10 @@ class CustomGradient:
             return self._funcs(name, results, args, isinstance(value, (tuple, list)))
         if not exprs:
             raise user_error(f"custom_gradient: {name}() is given Funcs or images, so it has to return a Func or a tuple of Funcs, not {value!r}")
-        return _marked(name, to_node(value), list(map(to_node, args)), self._of_exprs, inside=True)
+        nodes = list(map(to_node, args))
+        if is_tuple_like(value):
+            return self._of_several(name, list(map(to_node, to_tuple(value))), nodes)
+        return _marked(name, to_node(value), nodes, self._of_exprs, inside=True)
 
     def _funcs(self, name: str, results: Sequence[Func], args: Sequence[Any], several: bool) -> Any:
         taken = {a.function for a in args if isinstance(a, Func)}
@@ -130,7 +149,7 @@ def custom_gradient(function: Callable[..., Any]) -> CustomGradient:
     ... def _(adjoint, result, x):
     ...     return adjoint / (1 + hl.exp(-x))
 
-    What it returns decides: an Expr, or a Func or tuple of Funcs. Arguments of the latter may be Funcs, images (Buffer, ImageParam), Params, Exprs without
+    What it returns decides: an Expr or a tuple of Exprs, or a Func or tuple of Funcs. Arguments of the latter may be Funcs, images (Buffer, ImageParam), Params, Exprs without
     Vars, and anything else, which is passed on. What the derivative should reach has to be an argument.
     """
     return CustomGradient(function)

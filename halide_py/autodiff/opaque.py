@@ -59,6 +59,7 @@ class Given:
 
 
 _STAGES: dict[str, Callable[..., Any]] = {}  # the rules of extern stages, by the name of the C function
+_TANGENTS: dict[str, Callable[..., Any]] = {}  # those for forward mode
 
 
 def register_extern_stage_gradient(name: str, hook: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,12 +75,52 @@ def register_extern_stage_gradient(name: str, hook: Callable[..., Any]) -> Calla
     return hook
 
 
+def register_extern_stage_tangent(name: str, hook: Callable[..., Any]) -> Callable[..., Any]:
+    """Give every extern stage of a C function its rule for forward mode: `hook(tangents, result, *params)`.
+
+    `result` is the stage's Func, `params` what `define_extern` was given, `tangents` a tuple with the tangent of each: a Func over the dimensions of a Func or
+    image, an Expr for a scalar, None for what does not move. It returns the tangent of the result: a Func over its dimensions, with one value for each of its
+    floats (which may be an extern stage itself). `define_extern(..., tangent=hook)` is for one stage alone, and goes first. Returns the hook.
+    """
+    if not callable(hook):
+        raise TypeError(f"register_extern_stage_tangent({name!r}, ...) takes a function (tangents, result, *params), not {hook!r}")
+    _TANGENTS[name] = hook
+    return hook
+
+
+def stage_tangent(f: Function, tangents: Callable[[Any], Any]) -> Func:
+    """The tangent of an extern stage by its rule; `tangents` gives that of an argument. Raises CompileError without a rule, and for one that gives something else."""
+    extern = f.extern
+    assert extern is not None
+    name = extern.row.name
+    hook = extern.tangent or _TANGENTS.get(name)
+    given = _given(f)
+    if hook is None:
+        args = ", ".join(f"a{i}" for i in range(len(given)))
+        raise CompileError(f"Func {f.name} is an extern stage, computed by the C function {name}, and depends on what propagate_tangents() was given, but has no rule "
+                           f"for forward mode ({f.where}). Register one before: hl.register_extern_stage_tangent({name!r}, lambda tangents, result, {args}: ...). "
+                           "It returns a Func of tangents; tangents has that of each argument, None for what does not move")
+    found = hook(tuple(map(tangents, given)), Func.of(f), *given)
+    floats = tuple(t for t in f.types if t.is_float())
+    if not isinstance(found, Func) or not found.defined() or found.dimensions() != len(f.args) or tuple(found.types()) != floats:
+        got = f"Func {found.name()} of {found.dimensions()} dimensions and types {', '.join(map(str, found.types()))}" if isinstance(found, Func) and found.defined() \
+            else repr(found)
+        raise CompileError(f"The tangent rule of {name}() ({f.where}) returned {got}; return a Func over the {len(f.args)} dimensions of {f.name}, of types "
+                           f"{', '.join(map(str, floats))}")
+    return found
+
+
+def _given(f: Function) -> tuple[Any, ...]:
+    """The arguments of an extern stage, also of a pipeline that was saved and read back."""
+    assert f.extern is not None
+    return f.extern.given or tuple(map(_handle, f.extern.args))
+
+
 def rule_of(f: Function) -> FuncRule | None:
     """The rule that stands for a Function, None when its definitions do. That of an extern stage without any raises CompileError when it is asked."""
     if f.gradient is None and f.extern is not None:
         name = f.extern.row.name
-        given = f.extern.given or tuple(map(_handle, f.extern.args))  # of a pipeline that was saved and read back
-        f.gradient = FuncRule(name, f.where, (f,), given, lambda *given: _extern_hook(f)(*given))
+        f.gradient = FuncRule(name, f.where, (f,), _given(f), lambda *given: _extern_hook(f)(*given))
     return f.gradient  # type: ignore[no-any-return]
 
 

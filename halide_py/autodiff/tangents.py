@@ -3,7 +3,7 @@
 In: Functions with definitions. Out: for `f[args] = e` the dual `g[args] = (e, e')`, stage by stage, where e' is the sum over the operands of each node of
 its partial times the operand's tangent; reads of `f` itself become reads of `g`, so updates of every kind need no tape. Partials come from the gradient
 rules, asked with the adjoint 1; conditions stay conditions, as in `sweep`. Functions of `custom_gradient` are looked into: comparing with the
-reverse pass then checks their rules. Limits: extern stages have no forward rule. Source: Griewank and Walther, Evaluating Derivatives, section 3.1.
+reverse pass then checks their rules. Extern stages have rules of their own (`opaque`). Source: Griewank and Walther, Evaluating Derivatives, section 3.1.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..errors import CompileError, user_error
+from ..errors import user_error
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import Function
@@ -19,13 +19,15 @@ from ..ir.interval import Interval
 from ..ir.parameter import Parameter
 from ..ir.simplify import simplify
 from ..ir.traverse import Rec, deep_recursion, free_variables, nodes_of, rewrite
+from ..ir.types import INT32
 from ..lang.buffer import Buffer
-from ..lang.expr import to_node
+from ..lang.expr import Expr, to_node
 from ..lang.func import Func
 from ..lang.param import OutputImageParam
 from ..lang.promotion import literal
 from ..lower.environment import definition_roots, environment
-from .adjoints import as_value, define_over, plain, reads
+from .adjoints import as_value, define, define_over, plain, reads
+from .opaque import stage_tangent
 from .rules import find_rule
 from .schedule import default_schedule
 from .stages import Stage, is_own, stage_of
@@ -77,8 +79,8 @@ class _Forward:
         if f in self.seeds or not self._depends(f):
             return
         if f.extern is not None:
-            raise CompileError(f"Func {f.name} is an extern stage, computed by the C function {f.extern.row.name}, and depends on what propagate_tangents() was "
-                               f"given ({f.where}); extern stages have rules for the reverse mode only: use propagate_adjoints()")
+            self._extern(f)
+            return
         dual = Func(f"{plain(f.name)}_dual")
         self.current = f, dual
         for k in range(len(f.stages())):
@@ -88,6 +90,31 @@ class _Forward:
             args, values = ([self.retarget(e) for e in each] for each in (stage.args, (*stage.values, *(t for t in tangents if t is not None))))
             define_over(dual, stage, args, values, self.retarget(stage.predicate))
         self.duals[f] = dual
+
+    def _extern(self, f: Function) -> None:
+        """The dual of an extern stage: what it computes, and what its rule says."""
+        self.current, self.memo = None, {}
+        tangent = stage_tangent(f, lambda given: self._of_argument(f, given))
+        dual = Func(f"{plain(f.name)}_dual")
+        at = [n.Variable(INT32, a) for a in f.args]
+        define(dual, at, [*reads(Func.of(f), at), *reads(tangent, at)])
+        self.duals[f] = dual
+
+    def _of_argument(self, f: Function, given: Any) -> Any:
+        """The tangent of an argument of an extern stage: a Func, an Expr, or None."""
+        if isinstance(given, Func):
+            seed, dual = self.seeds.get(given.function), self.duals.get(given.function)
+            if seed is not None or dual is None:
+                return seed
+            moved = Func(f"{plain(given.name())}_tangent")
+            at = [n.Variable(INT32, a) for a in given.function.args]
+            define(moved, at, reads(dual, at)[len(given.function.types):])
+            return moved.compute_root()
+        param = getattr(given, "param", None)
+        if isinstance(param, Parameter) and param.is_buffer:
+            return self.seeds.get(param)
+        found = None if literal(given) is not None else self.tangent(to_node(given), f"the arguments of Func {f.name}")
+        return None if found is None else Expr.of(found)
 
     def _depends(self, f: Function) -> bool:
         return any(self._seeded(c) for d in f.stages() for c in nodes_of(definition_roots(d), (n.Call, n.Variable)))
@@ -173,7 +200,7 @@ def propagate_tangents(output: Func, tangents: Seeds) -> Func:
     Buffer over the same dimensions (for a Param a number or an Expr). One pass costs about two to three runs of the pipeline, whatever the
     number of outputs; `propagate_adjoints` serves many inputs and one output. Updates of every kind are supported without saved values.
 
-    Raises CompileError for an operation without gradient rule, for tangents that do not match, and for extern stages.
+    Extern stages need a rule (`register_extern_stage_tangent`). Raises CompileError for an operation or stage without one, and for tangents that do not match.
 
     >>> slope = hl.propagate_tangents(curve, [(k, 1.0)])  # d curve / dk, everywhere
     """

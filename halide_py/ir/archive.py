@@ -26,7 +26,7 @@ from .types import Type, TypeCode
 Hook = Callable[[Any], Any]
 
 _MAGIC = b"halide_py pipeline"
-_CODE = {"gradient"}  # fields that hold Python code
+_CODE = {"gradient", "tangent"}  # fields that hold Python code
 _SKIPPED = {"frozen", "extra", "given", "owner"}  # state of this process, given its default again
 
 

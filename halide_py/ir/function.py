@@ -258,13 +258,14 @@ class ExternStage:
     """The C function that computes a Func: `int row.name(args..., halide_buffer_t *outputs...)`.
 
     `args` are Functions and buffer Parameters, passed as `halide_buffer_t *` (one a value), and scalar Exprs, passed by value. `given` are the
-    arguments as the user gave them, `gradient` is the hook of this stage alone; both are opaque down here.
+    arguments as the user gave them, `gradient` and `tangent` are the hooks of this stage alone; all are opaque down here.
     """
 
     row: ExternFunction
     args: tuple[Function | Parameter | Expr, ...]
     given: tuple[Any, ...] = ()
     gradient: Any = None
+    tangent: Any = None
 
     def scalars(self) -> list[Expr]:
         """The arguments passed by value."""

@@ -75,7 +75,8 @@ class ExternFuncArgument:
 
 def define_extern(f: Function, function_name: str, params: Sequence[Any], types: Type | Sequence[Type], arguments: int | Sequence[Var],
                   mangling: NameMangling = NameMangling.Default, device_api: DeviceAPI = DeviceAPI.Host, *, source: Any = None, library: Any = None,
-                  objects: Any = (), address: Any = None, function: Hook | None = None, regions: Hook | None = None, gradient: Hook | None = None) -> None:
+                  objects: Any = (), address: Any = None, function: Hook | None = None, regions: Hook | None = None, gradient: Hook | None = None,
+                  tangent: Hook | None = None) -> None:
     """What `Func.define_extern` does; see there."""
     where = user_location()
     what = f"define_extern of Func {f.name}"
@@ -108,7 +109,7 @@ def define_extern(f: Function, function_name: str, params: Sequence[Any], types:
     if function is not None:
         address = PythonStage(f.name, function, regions, [_dimensions_of(a) for a in args], len(names), c_types, len(results)).pointer
     row = _row(what, function_name, c_types, NameMangling(mangling), source, library, objects, address, where)
-    _record(f, ExternStage(row, args, tuple(g.source for g in given), gradient), names, results, where)
+    _record(f, ExternStage(row, args, tuple(g.source for g in given), gradient, tangent), names, results, where)
 
 
 def _argument(what: str, f: Function, i: int, given: ExternFuncArgument) -> Function | Parameter | n.Expr:

@@ -226,7 +226,7 @@ class Func(FuncQueries, FuncSchedulable, DeviceCopies, Runnable):
         that gets NumPy arrays (last axis: dimension 0), of the inputs the region asked for, and of the outputs to fill; or returns the outputs.
         `regions=` tells what it needs: from the output region, (min, extent) a dimension, it gives such a list for each buffer
         argument; without it that is the output region. `gradient=` is the rule `hook(adjoint, result, *params)` for the derivative, see
-        `hl.register_extern_stage_gradient`.
+        `hl.register_extern_stage_gradient`; `tangent=` that for forward mode, see `hl.register_extern_stage_tangent`.
         """
         names = ("types", "arguments", "mangling", "device_api")
         given = dict(zip(names, shape))

@@ -132,6 +132,37 @@ def test_with_gradient() -> None:
     assert float(np.array(d[k].realize([]))) == 6
 
 
+def test_a_function_of_exprs_with_several_results() -> None:
+    """Each use of a result adds its part; an integer among them is passed through."""
+    asked: list[int] = []
+
+    @hl.custom_gradient
+    def polar(a: Any, b: Any) -> Any:
+        return hl.hypot(a, b), hl.atan2(b, a), hl.i32(a)
+
+    @polar.backward
+    def _(adjoint: Any, result: Any, a: Any, b: Any) -> Any:
+        (dr, dt, _), (r, _, _) = adjoint, result
+        asked.append(1)
+        return dr * a / r - dt * b / (r * r), dr * b / r + dt * a / (r * r)
+
+    def build(p: Any, q: Any) -> hl.Func:
+        r, t, whole = polar(p[x] * p[x] + 0.5, q[x])
+        f = func("f", x, r * t + hl.sin(t) + r * hl.f64(whole))
+        f[x] = f[x] * polar(f[x], p[x])[0]  # of values of its own
+        s = hl.RDom([(1, 3)])
+        f[s] = polar(f[s - 1], f[s])[1]
+        return total(f, 4)
+
+    check(build, rng.normal(size=4), rng.normal(size=4), compiled=True)
+    assert asked
+
+    wrong_count = hl.custom_gradient(lambda a: (a, a * 2))
+    wrong_count.backward(lambda adjoint, result, a: (adjoint[0], adjoint[1]))
+    with pytest.raises(hl.CompileError, match="returned 5 adjoints for 4 arguments"):
+        hl.propagate_adjoints(func("f", x, wrong_count(hl.Buffer(np.ones(3, np.float32))[x])[0]))
+
+
 def wrong(rule: Callable[..., Any], function: Any = None) -> Callable[[], Any]:
     def attempt() -> Any:
         named = function or (lambda f, k: func("g", x, f[x] * k))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -108,16 +109,41 @@ def test_what_is_single_only_is_said() -> None:
     assert report and set(report.narrow) == {"check_knee()", "fast_exp()"} and "in single precision: " in str(report)
 
 
-def extern_stage() -> Any:
+def forward_through_stage(tangent: Any = None) -> Any:
     b = hl.Buffer(V)
     f = hl.Func("stage")
-    f.define_extern("c_stage", [b], hl.Float(32), 1)
-    return f, b
-
-
-def forward_through_stage() -> Any:
-    f, b = extern_stage()
+    f.define_extern("c_stage", [b], hl.Float(32), 1, tangent=tangent)
     return hl.propagate_tangents(f, [(b, b)])
+
+
+def test_through_extern_stages() -> None:
+    """A stage of a Func that moves, an image that moves, one that does not, and a Param; its rule is for any stage of the name."""
+    b, c, still = hl.Buffer(V.astype(np.float64)), hl.Buffer(np.array([1.0, 2, 3, 4])), hl.Buffer(np.full(4, 2.0))
+    k = hl.Param(hl.Float(64), "k", 3.0)
+    seen: list[Any] = []
+
+    def stage(inner: Any, image: Any, other: Any, factor: Any, name: str = "combine") -> hl.Func:
+        f = hl.Func("stage")
+        f.define_extern(name, [inner, image, other, factor], hl.Float(64), 1, function=lambda a, i, o, s, out: s * a * i + o)
+        return f.compute_root()
+
+    @functools.partial(hl.register_extern_stage_tangent, "combine")
+    def rule(tangents: Any, result: Any, inner: Any, image: Any, other: Any, factor: Any) -> Any:
+        seen.append(tangents)
+        return func("moved", x, factor * (tangents[0][x] * image[x] + inner[x] * tangents[1][x]) + tangents[3] * inner[x] * image[x])
+
+    inner = func("inner", x, b[x] * b[x]).compute_root()
+    out = func("out", x, hl.sin(stage(inner, c, still, k * k)[x]))
+    u, w = np.array([1.0, -1, 0.5, 2]), np.array([0.5, 0, 1, -1])
+    moves = [(b, hl.Buffer(u)), (c, hl.Buffer(w)), (k, 2.0)]
+    got = realized(hl.propagate_tangents(out, moves), 4)
+    v = V.astype(float)
+
+    def value(t: float) -> Any:
+        return np.sin((3 + 2 * t) ** 2 * (v + t * u) ** 2 * (np.array([1.0, 2, 3, 4]) + t * w) + 2)
+
+    np.testing.assert_allclose(got, (value(1e-6) - value(-1e-6)) / 2e-6, rtol=1e-5)
+    assert seen[0][2] is None and isinstance(seen[0][0], hl.Func)
 
 
 def defined(value: Any) -> hl.Func:
@@ -126,7 +152,9 @@ def defined(value: Any) -> hl.Func:
 
 FLOATS, INTEGERS = hl.Buffer(V, name="single_floats"), hl.Buffer(np.zeros(4, np.int32), name="whole_numbers")
 ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
-    "extern stage": (forward_through_stage, "Func stage.* extern stage, computed by the C function c_stage.*reverse mode only"),
+    "extern stage": (forward_through_stage, r"Func stage.* computed by the C function c_stage.*register_extern_stage_tangent\('c_stage', lambda tangents, result, a0: \.\.\.\)"),
+    "tangent of a stage": (lambda: forward_through_stage(lambda tangents, result, b: 3), "The tangent rule of c_stage.. .*returned 3; return a Func over the 1 dimensions of stage"),
+    "type of the tangent": (lambda: forward_through_stage(lambda tangents, result, b: func("t", x, hl.f64(x))), "of 1 dimensions and types float64; return a Func .*of types float32"),
     "undefined": (lambda: hl.propagate_tangents(hl.Func("nothing"), []), "nothing.* has no definition"),
     "integers": (lambda: hl.propagate_tangents(defined(x), []), "whose values are integers"),
     "integer input": (lambda: hl.propagate_tangents(defined(FLOATS[x]), [(INTEGERS, INTEGERS)]), "whole_numbers has values of type int32"),
