@@ -5,8 +5,8 @@
  * same numbers. Only GNU C operators, besides square roots; no libraries (sin, cos and tan of huge arguments call C's, lane by lane).
  *
  * Largest errors against the exact value in units in the last place, by test, for float and double:
- * exp 1.1, log 0.9, sin and cos 1.6, tan 3, asin 2.5, acos 1.3, atan and atan2 2, sinh 2.5, cosh 1.6, tanh 2.7, asinh 2, acosh 2.7, atanh 2,
- * pow 0.51 and 1.1, hypot 0.51 and 1.3, erf (float) 1.4. Special values are those of C: exp(inf) = inf, log(-1) = NaN, pow(x, 0) = 1, signed
+ * exp 1.1, log 0.9, sin and cos 1.6, tan 3.1, asin 2.5, acos 1.3, atan and atan2 2, sinh 2.5, cosh 1.6, tanh 2.7, asinh 2, acosh 2.7, atanh 2,
+ * pow 0.51 and 1.1, hypot 1.3, erf (float) 1.4. Special values are those of C: exp(inf) = inf, log(-1) = NaN, pow(x, 0) = 1, signed
  * zeros, subnormals in and out.
  *
  * Sources: Cody and Waite, Software Manual for the Elementary Functions (reduction of arguments); Sun's fdlibm (what is summed in which

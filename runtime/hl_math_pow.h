@@ -2,29 +2,35 @@
 #ifndef HL_MATH_POW_H
 #define HL_MATH_POW_H
 
-/* ---- hypot: in double for floats; for doubles scaled so that no square overflows or is lost */
+/* ---- hypot: scaled by a power of 2 where squares would overflow or be lost */
 
-#define HL_MATH_HYPOT_32(NAME, F, I, D, L, V)                                                                       \
-    HL_MATH_SQRT(NAME##_sqrt, D, L, V, 64)                                                                       \
-    HL_MATH_FUNCTION F NAME(F x, F y) {                                                                            \
-        const D u = __builtin_convertvector(x, D), v = __builtin_convertvector(y, D);                              \
-        const F r = __builtin_convertvector(NAME##_sqrt(u * u + v * v), F), infinity = HL_SAME(F, HL_INFINITY_32); \
-        const I m = (HL_ABS(F, I, 32, x) == infinity) | (HL_ABS(F, I, 32, y) == infinity);                         \
-        return HL_SELECT(F, m, infinity, r);                                                                       \
-    }
-#define HL_MATH_HYPOT_64(NAME, F, I, U, T)                                                                                     \
-    HL_MATH_SQRT(NAME##_sqrt, F, I, U, T)                                                                                      \
-    HL_MATH_FUNCTION F NAME(F x, F y) {                                                                                        \
-        const F a = HL_ABS(F, I, T, x), b = HL_ABS(F, I, T, y), infinity = HL_SAME(F, HL_INFINITY_##T), one = HL_SAME(F, 1.0); \
-        const F down = HL_SAME(F, 0x1p-600), up = HL_SAME(F, 0x1p+600);                                                        \
-        const I steep = b > a;                                                                                                 \
-        const F most = HL_SELECT(F, steep, b, a);                                                                              \
-        const I large = most > 0x1p+500, small = most < 0x1p-500;                                                              \
-        const F first = HL_SELECT(F, large, down, one), scale = HL_SELECT(F, small, up, first);                                \
-        const F second = HL_SELECT(F, large, up, one), back = HL_SELECT(F, small, down, second);                               \
-        const F u = a * scale, v = b * scale, r = NAME##_sqrt(u * u + v * v) * back;                                           \
-        const I m = (a == infinity) | (b == infinity);                                                                         \
-        return HL_SELECT(F, m, infinity, r);                                                                                   \
+#define HL_HYPOT_LARGE_32 0x1p+62f
+#define HL_HYPOT_LARGE_64 0x1p+500
+#define HL_HYPOT_SMALL_32 0x1p-40f
+#define HL_HYPOT_SMALL_64 0x1p-500
+#define HL_HYPOT_UP_32 0x1p+86f
+#define HL_HYPOT_UP_64 0x1p+600
+#define HL_HYPOT_DOWN_32 0x1p-86f
+#define HL_HYPOT_DOWN_64 0x1p-600
+#define HL_MATH_HYPOT(NAME, F, I, U, T)                                                                                 \
+    HL_MATH_SQRT(NAME##_sqrt, F, I, U, T)                                                                               \
+    HL_MATH_RARELY F NAME##_scaled(F a, F b, F most) {                                                                  \
+        const F down = HL_SAME(F, HL_HYPOT_DOWN_##T), up = HL_SAME(F, HL_HYPOT_UP_##T), one = HL_SAME(F, HL_K(T, 1));   \
+        const F infinity = HL_SAME(F, HL_INFINITY_##T);                                                                 \
+        const I large = most > HL_HYPOT_LARGE_##T, small = most < HL_HYPOT_SMALL_##T;                                   \
+        const F first = HL_SELECT(F, large, down, one), scale = HL_SELECT(F, small, up, first);                         \
+        const F second = HL_SELECT(F, large, up, one), back = HL_SELECT(F, small, down, second);                        \
+        const F u = a * scale, v = b * scale, r = NAME##_sqrt(u * u + v * v) * back;                                    \
+        const I m = (a == infinity) | (b == infinity);                                                                  \
+        return HL_SELECT(F, m, infinity, r);                                                                            \
+    }                                                                                                                   \
+    HL_MATH_FUNCTION F NAME(F x, F y) {                                                                                 \
+        const F a = HL_ABS(F, I, T, x), b = HL_ABS(F, I, T, y);                                                         \
+        const I steep = b > a;                                                                                          \
+        const F most = HL_SELECT(F, steep, b, a);                                                                       \
+        const I usual = ((most >= HL_HYPOT_SMALL_##T) | (most == (F){})) & (most <= HL_HYPOT_LARGE_##T), rare = ~usual; \
+        if (HL_ANY(rare)) return NAME##_scaled(a, b, most);                                                             \
+        return NAME##_sqrt(a * a + b * b);                                                                              \
     }
 
 /* ---- erf of floats */

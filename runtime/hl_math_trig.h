@@ -74,12 +74,17 @@
         const F ax = HL_ABS(F, I, T, x), ay = HL_ABS(F, I, T, y);                                                      \
         const I steep = ay > ax;                                                                                       \
         F low = HL_SELECT(F, steep, ax, ay), high = HL_SELECT(F, steep, ay, ax);                                       \
-        const I odd = ((I)high == 0) | ((I)high >= HL_INFINITY_BITS_##T - (2ll << HL_MANTISSA_##T));                   \
-        if (HL_ANY(odd)) { /* both 0, both infinite, or a sum that overflows */                                        \
+        const I tiny = (I)high < HL_SMALLEST_BITS_##T;                                                                 \
+        const I odd = tiny | ((I)high >= HL_INFINITY_BITS_##T - (2ll << HL_MANTISSA_##T));                             \
+        if (HL_ANY(odd)) { /* both 0 or subnormal, both infinite, or a sum that overflows */                           \
+            const F raised = high * (HL_FLOAT_##T)(1ll << HL_TINY_SCALE_##T);                                          \
+            const F raised_low = low * (HL_FLOAT_##T)(1ll << HL_TINY_SCALE_##T);                                       \
             const F one = HL_SAME(F, HL_K(T, 1)), quarter = high * HL_K(T, 0.25), quarter_low = low * HL_K(T, 0.25);   \
             const I large = (I)high >= HL_INFINITY_BITS_##T - (2ll << HL_MANTISSA_##T), both = low == HL_INFINITY_##T; \
             high = HL_SELECT(F, large, quarter, high);                                                                 \
             low = HL_SELECT(F, large, quarter_low, low);                                                               \
+            high = HL_SELECT(F, tiny, raised, high);                                                                   \
+            low = HL_SELECT(F, tiny, raised_low, low);                                                                 \
             const I none = (I)high == 0;                                                                               \
             high = HL_SELECT(F, none, one, high);                                                                      \
             high = HL_SELECT(F, both, one, high);                                                                      \

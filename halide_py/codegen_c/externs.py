@@ -17,7 +17,7 @@ _SPELLING = {"fast_pow": "pow", "fast_sin": "sin", "fast_cos": "cos"}  # quick a
 _OWN = "exp log pow sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh hypot".split()
 OWN_MATH = frozenset({*((name, bits) for name in _OWN for bits in (32, 64)),
                       *((name, 32) for name in ("erf", "fast_exp", "fast_log", "fast_inverse_sqrt"))})
-_IN_DOUBLE = ("pow", "hypot")  # of floats
+_IN_DOUBLE = ("pow",)  # of floats
 
 
 def call(em: Emitter, e: n.Call, row: ExternFunction, start: int, count: int) -> str:

@@ -21,7 +21,7 @@ INTS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 FLOATS = ("f16", "bf16", "f32", "f64")
 WIDTHS = (1, 2, 3, 4, 5, 8, 16, 32, 64)
 SIZE = 67
-ULPS = {"exp": 1.1, "log": 0.9, "sin": 1.6, "cos": 1.6, "tan": 3, "asin": 2.5, "acos": 1.3, "atan": 2, "sinh": 2.5, "cosh": 1.6, "tanh": 2.7, "asinh": 2,
+ULPS = {"exp": 1.1, "log": 0.9, "sin": 1.6, "cos": 1.6, "tan": 3.1, "asin": 2.5, "acos": 1.3, "atan": 2, "sinh": 2.5, "cosh": 1.6, "tanh": 2.7, "asinh": 2,
         "acosh": 2.7, "atanh": 2, "sqrt": 0.5, "floor": 0.5, "ceil": 0.5, "round": 0.5, "trunc": 0.5, "erf": 1.4, "pow": 1.1, "atan2": 2, "hypot": 1.3}
 # Approximations, of float only: the arguments where they are stated to be right, and the number of arguments.
 FAST = {"fast_exp": ("-80", "80"), "fast_log": ("0.001", "1e6"), "fast_sin": ("-100", "100"), "fast_cos": ("-100", "100"), "fast_inverse": ("0.001", "1e6"),
