@@ -1,6 +1,7 @@
 """The viewer of a lowered pipeline: loops, C source and allocations side by side in one HTML file that needs nothing else.
 
-Blocks fold. A loop, a Func or an allocation has one name in all three; a click on one shows the others.
+Blocks fold. A loop, a Func or an allocation has one name in all three; a click on one shows the others. The panes begin at the first of them, below the checks
+of the arguments.
 """
 
 from __future__ import annotations
@@ -21,9 +22,14 @@ _IN_C = re.compile(r"/\* (?:parallel )?(?P<name>\S+) \*/")
 _STYLE = """
 body { margin: 0; display: grid; grid: auto 1fr / 1fr 1fr; height: 100vh } body > * { overflow: auto; padding: .5em 1em; border-right: 1px solid #8884 }
 header { grid-column: 1 / 3; max-height: 25vh; border-bottom: 1px solid #8884 } h2 { font: bold 14px sans-serif; margin: 0 0 .3em }
+section div { padding-left: 4ch; text-indent: -4ch }
 td, th { text-align: left; padding: 0 1.5em 0 0 } [data-name] { cursor: pointer } .on { background: #ffe9a8 !important }
 @media (prefers-color-scheme: dark) { .on { background: #5a4a10 !important } }"""
-_SCRIPT = """document.body.addEventListener('click', event => {
+_SCRIPT = """document.querySelectorAll('section').forEach(pane => {
+  const first = pane.querySelector('[data-name]');
+  if (first) pane.scrollTop = first.offsetTop - pane.offsetTop - 40;
+});
+document.body.addEventListener('click', event => {
   const from = event.target.closest('[data-name]');
   if (!from) return;
   document.querySelectorAll('.on').forEach(e => e.classList.remove('on'));

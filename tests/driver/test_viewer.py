@@ -66,7 +66,11 @@ BROWSER = next((b for b in ("chromium", "chromium-browser", "google-chrome") if 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium on PATH")
 def test_a_click_marks_the_same_name_in_the_other_panes(tmp_path: Path) -> None:
     text = page(tmp_path / "out.html")
-    click = "<script>document.querySelector('header [data-name]').click();document.title=document.querySelectorAll('.on').length</script></body>"
+    top = "[...document.querySelectorAll('section')].map(s => s.scrollTop > 0 && s.querySelector('[data-name]').getBoundingClientRect().top < innerHeight)"
+    click = (f"<script>const seen = {top}; document.querySelector('header [data-name]').click();"
+             "document.title = document.querySelectorAll('.on').length + ' ' + seen</script></body>")
     (tmp_path / "clicked.html").write_text(text.replace("</body>", click))
     dump = subprocess.run([str(BROWSER), "--headless", "--no-sandbox", "--dump-dom", f"file://{tmp_path}/clicked.html"], capture_output=True, text=True, timeout=60)
-    assert int(dump.stdout.split("<title>")[1].split("</title>")[0]) >= 3
+    marked, begins = dump.stdout.split("<title>")[1].split("</title>")[0].split()
+    assert int(marked) >= 3
+    assert begins == "true,true", "each pane shows the first loop"
