@@ -96,6 +96,9 @@ class OpenLoop:
         return bool(e.symbols & self.bits) and not self.names.isdisjoint(free_variables(e))
 
 
+_DEEPEST = 24  # levels of indentation: hundreds of allocations nest, and text would grow with the square of their number
+
+
 class Emitter:
     """Writes one C function."""
 
@@ -125,7 +128,7 @@ class Emitter:
 
     def line(self, text: str) -> None:
         """One line of the current block."""
-        self.lines.append("    " * self.indent + text)
+        self.lines.append("    " * min(self.indent, _DEEPEST) + text)
 
     def open(self, text: str) -> None:
         """Begin a block."""

@@ -193,9 +193,9 @@ def check_extern_place(f: Function, uses: Sequence[Sequence[n.For]]) -> None:
                                    f"schedule it with compute_root(), or at a loop further out ({f.where})")
 
 
-def passed_to_extern(s: n.Stmt, name: str) -> bool:
-    """Whether a buffer mark of a Func occurs."""
-    return any(c.args[0].name == name for c in nodes_of(s, n.Call) if c.name in BUFFER_MARKS)
+def passed_to_extern(s: n.Stmt) -> set[str]:
+    """The names of which buffer marks occur."""
+    return {c.args[0].name for c in nodes_of(s, n.Call, n.symbol_bits(BUFFER_MARKS)) if c.name in BUFFER_MARKS}
 
 
 # ---------------------------------------------------------------------------------------------------------------

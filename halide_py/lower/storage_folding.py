@@ -151,10 +151,10 @@ def _window(low: n.Expr, high: n.Expr, loop: n.For, iterations: int) -> n.Expr:
     return simplify(b.add(b.sub(last, low), b.i32(1)))
 
 
-def _find(r: n.Realize, f: Function, values: FuncValues) -> list[_Fold]:
-    """The folds of one realization. Raises CompileError when one was asked for that cannot be shown to be right."""
+def _find(r: n.Realize, f: Function, values: FuncValues, passed: bool) -> list[_Fold]:
+    """The folds of one realization; `passed`: to an extern stage. Raises CompileError when one was asked for that cannot be shown to be right."""
     asked = {d: _asked(f, v) for d, v in enumerate(f.args)}
-    if passed_to_extern(r.body, f.name):
+    if passed:
         if any(a is not None for a in asked.values()):
             raise CompileError(f"Func {f.name} is scheduled fold_storage(), but an extern stage reads or writes it, which needs its storage in one piece; "
                                f"drop the directive ({f.where})")
@@ -243,11 +243,12 @@ def _folded(s: n.Stmt, name: str, fold: _Fold) -> n.Stmt:
 
 def storage_folding(stmt: n.Stmt, env: Environment, values: FuncValues) -> n.Stmt:
     """`stmt` with the storage of sliding Funcs folded: where that is certain to be right, and where the user asks for it."""
+    passed = passed_to_extern(stmt)
 
     def realized(r: n.Realize, rec: Rec) -> n.Stmt:
         new: n.Realize = r.map_children(rec)
         mins, extents, body = list(new.mins), list(new.extents), new.body
-        folds = _find(new, env[new.name], values)
+        folds = _find(new, env[new.name], values, new.name in passed)
         if env[new.name].schedule.is_async:
             body = _with_windows(body, env[new.name], folds, values)
         for fold in reversed(folds):
