@@ -31,7 +31,7 @@ def _placement(f: Function, is_output: bool) -> str:
     asked = {
         "compute_root()": s.compute_level.is_root() and not made, "compute_at()": not (s.compute_level.is_inline() or s.compute_level.is_root()),
         "store_at() or store_root()": not s.store_level.is_inline(), "hoist_storage()": not s.hoist_level.is_inline(), "ring_buffer()": s.ring_buffer is not None,
-        "bound() or align_bounds()": bool(s.bounds) and not is_output, "async_()": s.is_async, "memoize()": s.memoized,
+        "bound() or align_bounds()": bool(s.bounds) and not is_output and not made, "async_()": s.is_async, "memoize()": s.memoized,
         "fold_storage()": any(d.fold_factor is not None for d in s.storage_dims),
     }
     return next((directive for directive, there in asked.items() if there), "")

@@ -39,6 +39,15 @@ def test_snippets_of_the_tutorial_run(tmp_path: Path) -> None:
     assert "-0.829" in first and "nan" in overflowed and "5 derivatives, 0 differ" in done.stdout and "3.8102965" in rest[-1]
 
 
+@pytest.mark.slow
+def test_snippets_about_autoschedulers_run(tmp_path: Path) -> None:
+    program = tmp_path / "autoschedulers.py"
+    program.write_text("\n".join(snippets((ROOT / "docs" / "autoschedulers.md").read_text(), "python")))
+    done = subprocess.run([sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "sharp.set_estimate(x, 0, 1024)" in done.stdout and "columns.compute_at(sharp, " in done.stdout and "sums are taken in parts" in done.stdout
+
+
 def test_make_targets_that_are_mentioned_exist() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for document in ("README.md", "CONTRIBUTING.md"):
@@ -47,7 +56,7 @@ def test_make_targets_that_are_mentioned_exist() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for document in ("README.md", "CONTRIBUTING.md", "docs/gradients.md"):
+    for document in ("README.md", "CONTRIBUTING.md", "docs/gradients.md", "docs/autoschedulers.md"):
         for link in re.findall(r"\]\((?!https?:)([^)#]+)\)", (ROOT / document).read_text()):
             assert (ROOT / link).exists(), f"{document} links to {link}"
 
