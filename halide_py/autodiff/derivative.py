@@ -325,7 +325,7 @@ def _limited(f: Function, given: Func, region: Region) -> Func:
     values = []
     for t, v in zip(f.types, reads(given, args)):
         if t.is_float() != v.type.is_float():
-            raise CompileError(f"propagate_adjoints(): the adjoint of Func {f.name} is {v.type}, but its values are {t}")
+            raise user_error(f"propagate_adjoints(): the adjoint of Func {f.name} is {v.type}, but its values are {t}")
         values.append(b.select(inside, b.cast(t, v), b.const(t, 0)))
     define(seed, args, values)
     return seed

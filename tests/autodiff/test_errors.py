@@ -74,8 +74,9 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
 @pytest.mark.parametrize("name", ERRORS)
 def test_error(name: str) -> None:
     attempt, message = ERRORS[name]
-    with pytest.raises(hl.CompileError, match=message):
+    with pytest.raises(hl.CompileError, match=message) as e:
         attempt()
+    assert "test_errors.py:" in str(e.value), "the user's line is missing"
 
 
 def test_key_of_another_kind() -> None:
