@@ -64,6 +64,7 @@ class DeviceDirectives(StageBase):
         block loops, which then keep the old ones. The loops are split and ordered as by tile(); compiling raises CompileError."""
         old, blocks, threads, sizes, tail = _gpu_tile_arguments(args, kwargs)
         me: Any = self  # a stage, which has the other directives
+        me._check_blocks("gpu_tile", old, sizes)
         me.tile(old, blocks, threads, sizes, tail)
         return self._for_device("gpu_tile", [*blocks, *threads])
 

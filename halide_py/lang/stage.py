@@ -204,11 +204,18 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, LegalityChecks):
         if not len(previous) == len(outers) == len(inners) == len(factors):
             self._fail(f"the lists passed to tile() must all be the same length, not {len(previous)}, {len(outers)}, {len(inners)} and "
                        f"{len(factors)}")
+        self._check_blocks("tile", previous, factors)
         with self._all_or_nothing():
             for old, outer, inner, factor in zip(previous, outers, inners, factors):
                 self.split(old, outer, inner, factor, tail)
             self.reorder(*inners, *outers)
         return self
+
+    def _check_blocks(self, directive: str, previous: Sequence[Any], factors: Sequence[Any]) -> None:
+        """Check the loops and factors of a directive that splits several, in its name."""
+        for old, factor in zip(previous, factors):
+            self._dim(as_loop(old), directive, "argument 'previous'")
+            self._factor(factor, directive)
 
     # -- how loops run
 
@@ -232,6 +239,7 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, LegalityChecks):
         inner = RVar(fresh) if old.is_rvar else Var(fresh)
         outer = RVar(old.name()) if old.is_rvar else Var(old.name())
         self._dim(old, directive, "argument 'var'")
+        self._factor(factor, directive)
         with self._all_or_nothing():
             self.split(old, outer, inner, factor, tail)
             self._mark(outer if kind is ForType.Parallel else inner, kind, directive)

@@ -19,12 +19,14 @@ Loops with Partition.Never stay; with Partition.Always they must split, and any 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.build import is_likely
+from ..ir.function import Function
 from ..ir.simplify import simplify
 from ..ir.simplify.linear import gather, rebuild
 from ..ir.traverse import Handler, N, Rec, free_variables, mentions, nodes_of, rewrite
@@ -269,7 +271,7 @@ def _shifted(f: n.For, finder: _Finder) -> n.Stmt | None:
     return n.LetStmt(stop.name, b.max_(b.min_(end, b.add(highs[0], b.i32(1))), f.min), parts)
 
 
-def _check_always(stmt: n.Stmt) -> None:
+def _check_always(stmt: n.Stmt, env: Mapping[str, Function]) -> None:
     """Refuse Partition.Always for loops without boundaries, before loops around them are split, which may take the boundaries away."""
     for f in nodes_of(stmt, n.For):
         if f.partition is not n.Partition.Always:
@@ -277,13 +279,14 @@ def _check_always(stmt: n.Stmt) -> None:
         finder = _Finder(f, not f.body.mask & n.For.bit)
         finder.stmt(f.body, f.name)
         if not finder.found:
+            where = [g.where for name, g in env.items() if f.name.startswith(f"{name}.s")]
             raise CompileError(f"Loop {f.name} is scheduled partition(Always), but no boundary condition in it depends on it in a way that can be split off; "
-                               "use Partition.Auto")
+                               f"use Partition.Auto{f' ({where[0]})' if where else ''}")
 
 
-def partition_loops(stmt: n.Stmt) -> n.Stmt:
-    """Split the loops of `stmt` where that pays, outermost first. Raises CompileError for Partition.Always without effect."""
-    _check_always(stmt)
+def partition_loops(stmt: n.Stmt, env: Mapping[str, Function] | None = None) -> n.Stmt:
+    """Split the loops of `stmt` where that pays, outermost first. Raises CompileError for Partition.Always without effect; `env`: whose loops they are."""
+    _check_always(stmt, env or {})
 
     def loop(f: n.For, rec: Rec) -> n.Stmt:
         new = split(f, rec) if f.partition is not n.Partition.Never and f.symbols & _MARKS else None

@@ -141,7 +141,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("vectorize", lambda s, c: vectorize.vectorize(s)),
     Pass("unroll", lambda s, c: unroll.unroll(s)),
     Pass("simplify_vectors", lambda s, c: simplify(s)),
-    Pass("partition_loops", lambda s, c: partition_loops.partition_loops(s)),
+    Pass("partition_loops", lambda s, c: partition_loops.partition_loops(s, c.env)),
     # Nothing asks what is likely any more, and indices without the marks are ramps again.
     Pass("strip_likely", lambda s, c: strip_likely(s)),
     Pass("uniquify_copies", lambda s, c: uniquify.uniquify(s)),
