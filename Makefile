@@ -60,6 +60,7 @@ test-sanitized: $(VENV)/installed
 
 bench: $(VENV)/installed
 	$(PY) benchmarks/against_halide.py
+	$(PY) benchmarks/gradients.py
 
 clean:
 	rm -rf $(VENV) .cache build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis demo_output

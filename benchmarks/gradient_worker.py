@@ -19,7 +19,7 @@ from typing import Any
 THREADS = int(os.environ.get("HL_NUM_THREADS", "1"))
 os.environ.setdefault("OMP_NUM_THREADS", str(THREADS))
 os.environ.setdefault("XLA_FLAGS", f"--xla_cpu_multi_thread_eigen={'true' if THREADS > 1 else 'false'}")
-if hasattr(os, "sched_setaffinity"):  # the thread pools of all contenders go by what the process may use; Halide's counts its own
+if hasattr(os, "sched_setaffinity") and sys.argv[2:3] == ["serve"]:  # the thread pools of all contenders go by what the process may use; Halide's counts its own
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])
 
 import numpy as np  # noqa: E402  (after the settings it reads)

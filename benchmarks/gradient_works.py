@@ -79,6 +79,7 @@ def by_hand(hl: Any, work: GradientWork) -> None:
 
 def _loops(hl: Any, stage: Any, args: Sequence[Any], rvars: Sequence[Any]) -> None:
     if not args:
+        stage.unscheduled()  # a scatter: without a word Halide prints a warning
         return
     if rvars:
         stage.reorder([*rvars, *args])

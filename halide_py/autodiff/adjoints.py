@@ -6,7 +6,7 @@ updates, those over the same domain and place in one update.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 
 from ..ir import build as b
@@ -23,7 +23,7 @@ from .blocks import sum_apart
 from .contributions import Contribution, Placed, check_bounded
 from .phases import together
 from .pieces import placed_pieces
-from .stages import Stage
+from .stages import Region, Stage
 
 
 def zero(t: Type) -> n.Expr:
@@ -92,7 +92,7 @@ class _Update:
 @dataclass
 class AdjointSum:
     """The adjoint of something (`what`) with the given dimensions and value types, as it is gathered. `base` is where it starts from (default 0),
-    `sizes` how many places there are in each dimension, as far as that is known."""
+    `sizes` how many places there are in each dimension, as far as that is known. Outside of the `region`, if there is one, nothing else may be read: the adjoint is 0 there."""
 
     name: str
     args: tuple[str, ...]
@@ -101,6 +101,7 @@ class AdjointSum:
     contributions: list[tuple[int, Contribution, str]] = field(default_factory=list)
     base: list[n.Expr] | None = None
     sizes: tuple[int | None, ...] = ()
+    region: Region = ()
 
     def add(self, index: int, c: Contribution, where: str) -> None:
         """One more contribution, to value `index`, from the definition that `where` names."""
@@ -110,11 +111,12 @@ class AdjointSum:
         """The dimensions as expressions."""
         return tuple(n.Variable(INT32, a) for a in self.args)
 
-    def build(self) -> Func:
-        """The Func."""
+    def build(self, safe: Container[str] = ()) -> Func:
+        """The Func. `safe`: the Funcs that may be read anywhere."""
         pure: list[list[n.Expr]] = [[] for _ in self.types]
         placed: list[list[Placed]] = [[] for _ in self.types]
         updates: dict[object, _Update] = {}
+        sums: set[str] = set()
         domains: dict[object, RDom] = {}
         for index, c, where in self.contributions:
             for p in placed_pieces(c, self.variables()):
@@ -125,6 +127,7 @@ class AdjointSum:
                 apart = sum_apart(self.name, self.args, p, self.sizes or (None,) * len(self.args))
                 if apart is not None:
                     pure[index].append(apart)
+                    sums |= {k.name for k in nodes_of(apart, n.Call)}
                     continue
                 domain = _domain(p, domains)
                 lhs = tuple(_over(p, domain, e) for e in p.lhs)
@@ -134,13 +137,25 @@ class AdjointSum:
             terms[:0] = map(_selected, together(same))
         f = Func(self.name)
         base = self.base or [zero(t) for t in self.types]
-        define(f, self.variables(), [_sum(start, terms) for start, terms in zip(base, pure)])
+        define(f, self.variables(), [self._inside(_sum(start, terms), sums, safe) for start, terms in zip(base, pure)])
         for u in updates.values():
             values = {i: _sum(None, terms) for i, terms in u.values.items()}
             if u.domain is not None and not _mentions(u.domain, [*u.lhs, *values.values()]):
                 values = {i: _mentioning(u.domain, v) for i, v in values.items()}
             define(f, u.lhs, [n.Add(old, values[i]) if i in values else old for i, old in enumerate(reads(f, u.lhs))])
         return f
+
+
+    def _inside(self, value: n.Expr, sums: Container[str], safe: Container[str]) -> n.Expr:
+        """A value that reads what it may inside of the region only, 0 elsewhere: users of the adjoint rely on both."""
+        unsafe = [c for c in nodes_of(value, n.Call) if c.call_type in (n.CallType.Halide, n.CallType.Image) and c.name not in safe and c.name not in sums]
+        if not self.region or not any(v.name in self.args for v in nodes_of([a for c in unsafe for a in c.args], n.Variable)):
+            return value
+        inside: list[n.Expr] = []
+        for v, i in zip(self.variables(), self.region):
+            inside += [] if i.min is None else [n.LE(i.min, v)]
+            inside += [] if i.max is None else [n.LE(v, i.max)]
+        return b.select(b.likely(b.all_of(inside)), value, zero(value.type)) if inside else value
 
 
 def _sum(start: n.Expr | None, terms: Sequence[n.Expr]) -> n.Expr:

@@ -119,11 +119,12 @@ class _Pass:
         """An empty sum for the adjoint of a Func behind a stage."""
         name = f"{plain(f.name)}_adjoint" if stage == 0 else f"{plain(f.name)}_adjoint_update{stage - 1}"
         region = self.regions.of.get(f)
-        return AdjointSum(name, f.args, f.types, f"Func {f.name}", sizes=tuple(map(_size, region[stage])) if region else ())
+        return AdjointSum(name, f.args, f.types, f"Func {f.name}", sizes=tuple(map(_size, region[stage])) if region else (),
+                          region=region[stage] if region else ())
 
     def finish(self, s: AdjointSum) -> Func:
         """The Func of a sum."""
-        f = s.build()
+        f = s.build(self.adjoints)
         self.adjoints.add(f.name())
         return f
 

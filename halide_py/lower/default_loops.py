@@ -23,6 +23,7 @@ from .register_tiles import Extents, Tile, choose_tile, inner_terms, is_accumula
 _ROWS = 16  # of a parallel task in tiles, and terms of which nothing is known
 _ROW = 512  # values of a dimension of which nothing is known
 _VALUES = 8192  # computed by a parallel task of a simple loop nest
+_FEW_TASKS = 4
 _TASKS = 8  # at least, where there is enough of the outermost dimension
 
 
@@ -130,10 +131,13 @@ def _tiled(f: Function, d: Definition, tile: Tile, extents: Extents, loops: _Loo
             loops.add(f"{v}.tile", ForType.Unrolled)
     around = {v: f"{v}.tiles" if tile.size(v) > 1 else v for v in f.args}
     last = f.args[-1]
-    task, outermost = _task(f, d, tile, extents), around[last]
-    loops.split(outermost, task, f"{last}.tasks", f"{last}.rows")
+    for tasks in (_FEW_TASKS, _TASKS):  # each reads all data again where it comes in blocks
+        task = _task(f, d, tile, extents, tasks)
+        inner, block = inner_terms(d, tile, extents, {v: extents[v] for v in f.args[:-1]} | {last: task * tile.size(last)})
+        if block is not None:
+            break
+    loops.split(around[last], task, f"{last}.tasks", f"{last}.rows")
     around[last] = f"{last}.rows"
-    inner, block = inner_terms(d, tile, extents, {v: extents[v] for v in f.args[:-1]} | {last: task * tile.size(last)})
     terms = [dim.var for dim in loops.old.dims if dim.is_rvar()]
     for v in inner:
         loops.add(v)
@@ -153,12 +157,12 @@ def _tiled(f: Function, d: Definition, tile: Tile, extents: Extents, loops: _Loo
     loops.add(f"{last}.tasks", ForType.Parallel)
 
 
-def _task(f: Function, d: Definition, tile: Tile, extents: Extents) -> int:
+def _task(f: Function, d: Definition, tile: Tile, extents: Extents, tasks: int) -> int:
     """The number of tiles of the outermost dimension that make a task."""
     last = f.args[-1]
     extent = extents[last]
     if len(f.args) == 1:
         return max(_VALUES // _terms(d, extents) // tile.size(last), 1)
     if extent is not None:
-        return max(-(-extent // tile.size(last)) // _TASKS, 1)
+        return max(-(-extent // tile.size(last)) // tasks, 1)
     return 1 if len(f.args) > 2 else max(_ROWS // tile.size(last), 1)

@@ -184,3 +184,21 @@ def test_dear_funcs_of_the_forward_pass_are_computed_once() -> None:
     hl.propagate_adjoints(both, hl.Buffer(np.ones((4, 4), np.float32)))
     assert dear.function.schedule.compute_level.is_root()
     assert cheap.function.schedule.compute_level.is_inline() and kept.function.schedule.compute_level.is_inline()
+
+
+def test_adjoints_read_the_forward_pass_inside_of_their_regions_only() -> None:
+    """Between two convolutions: the adjoint in front of the activation reads the layer, which has no values beyond its edges."""
+    size, r = 9, hl.RDom([(0, 3)])
+    data, w = hl.Buffer(rng.normal(size=size)), rng.normal(size=3)
+
+    def build(a: Any) -> hl.Func:
+        first = func("first", x, hl.f64(0))
+        first[x] += data[x + r.x] * a[r.x]
+        active = func("active", x, hl.select(first[x] > 0, first[x] * first[x], 0))
+        second = func("second", x, hl.f64(0))
+        second[x] += active[x + r.x] * a[2 - r.x]
+        return total(second, size - 4)
+
+    check(build, w, compiled=True)
+    weights = hl.Buffer(w.astype(np.float64))
+    np.array(hl.propagate_adjoints(build(weights))[weights].realize([3]))
