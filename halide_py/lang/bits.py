@@ -11,7 +11,7 @@ from ..ir.intrinsics import intrinsic
 from ..ir.printer import to_text
 from ..ir.types import Type, TypeCode
 from .expr import Expr, shift_amount, to_node
-from .promotion import checked_type, exact, literal, match_bits, match_lanes, match_types
+from .promotion import checked_type, convert, exact, literal, match_bits, match_lanes, match_types
 
 
 def _example(doc: str, call: str, result: object) -> str:
@@ -124,8 +124,9 @@ def widening_mul(x: Any, y: Any) -> Expr:
     -400
     """
     a, c = match_lanes(*match_bits(to_node(x), to_node(y)))
-    if a.type.is_float() != c.type.is_float():
-        a, c = match_types(a, c)
+    if a.type.is_float() != c.type.is_float():  # each to the wide type by itself: no integer is rounded to a half float on the way
+        t = _wide("widening_mul", a if a.type.is_float() else c)
+        return Expr.of(n.Mul(convert(t, a), convert(t, c)))
     t = _wide("widening_mul", a)
     return Expr.of(intrinsic("widening_mul", t.with_code(TypeCode.Int) if t.is_uint() and c.type.is_int() else t, a, c))
 

@@ -69,9 +69,18 @@ def _float_div(a: float, b: float) -> float:
         return float(np.float64(a) / np.float64(b))
 
 
-def _float_mod(a: float, b: float) -> float:
-    with np.errstate(all="ignore"):
-        return float(np.float64(a) - np.float64(b) * np.floor(np.float64(a) / np.float64(b)))
+def _float_mod(t: Type) -> Operation:
+    """a - b * floor(a / b), the quotient rounded, the rest at once: where the quotient has more digits than the type, this is not below b."""
+    of = np.float64 if t.bits() == 64 else np.float32
+
+    def modulo(a: float, b: float) -> float:
+        with np.errstate(all="ignore"):
+            quotient = float(np.floor(of(a) / of(b)))
+            if all(map(math.isfinite, (a, b, quotient))):
+                return float(of(Fraction(a) - Fraction(b) * Fraction(quotient)))
+            return float(of(a) - of(b) * of(quotient))
+
+    return modulo
 
 
 def _divide(t: Type) -> Operation:
@@ -79,7 +88,7 @@ def _divide(t: Type) -> Operation:
 
 
 def _modulo(t: Type) -> Operation:
-    return _float_mod if t.is_float() else euclid_mod
+    return _float_mod(t) if t.is_float() else euclid_mod
 
 
 _ARITHMETIC: dict[type[n.Expr], Callable[[Type], Operation]] = {

@@ -126,3 +126,10 @@ def test_types_of_mixed_operands() -> None:
             refused(half, half)
     with pytest.raises(hl.HalideError, match="must be an integer"):
         hl.concat_bits([half, half])
+
+
+def test_mixed_operands_keep_their_values() -> None:
+    """Integers of different signs, or next to half floats, are not squeezed into the other's type before they become floats."""
+    assert hl.evaluate(hl.hypot(hl.i8(-120), hl.u8(209))) == 241
+    assert hl.evaluate(hl.atan2(hl.i8(-128), hl.u8(255))) == pytest.approx(-0.46521502)
+    assert hl.evaluate(hl.widening_mul(hl.f16(1), hl.i16(32767))) == 32767
