@@ -199,6 +199,14 @@ def test_adjoints_read_the_forward_pass_inside_of_their_regions_only() -> None:
         second[x] += active[x + r.x] * a[2 - r.x]
         return total(second, size - 4)
 
+    weights = hl.Buffer(w)
+    d = hl.propagate_adjoints(build(weights))
+    found = np.array(d[data].realize([size]))
+    x0, adjoint, inputs = np.array(data), np.zeros(size - 2), np.zeros(size)
+    first = np.array([x0[i:i + 3] @ w for i in range(size - 2)])
+    for i in range(size - 4):
+        adjoint[i:i + 3] += w[::-1] * (1 + 0.37 * i)
+    for i, value in enumerate(adjoint * 2 * np.maximum(first, 0)):
+        inputs[i:i + 3] += w * value
+    np.testing.assert_allclose(found, inputs, rtol=1e-9, atol=1e-12)
     check(build, w, compiled=True)
-    weights = hl.Buffer(w.astype(np.float64))
-    np.array(hl.propagate_adjoints(build(weights))[weights].realize([3]))
