@@ -44,7 +44,9 @@ HL_OVERRIDABLE int hl_check_region(void *user_context, const void *buffer, const
         }
     }
     va_end(needs);
-    return code || !touched || b->host != HL_NULL ? code : halide_error_host_is_null(user_context, label);
+    if (code || !touched) return code;
+    if (b->host == HL_NULL) return halide_error_host_is_null(user_context, label);
+    return b->flags & halide_buffer_flag_device_dirty ? halide_error_device_dirty_with_no_device_support(user_context, label) : 0;
 }
 
 HL_OVERRIDABLE int hl_check_reach(void *user_context, const char *func, const char *dimension, int64_t low, int64_t high, int32_t count, ...) {

@@ -51,5 +51,4 @@ def compile_to_pytorch(outputs: Func | Pipeline | Sequence[Func], filename_prefi
     text = pytorch_module(forward.entries[0].public, backward.entries[0].public, os.path.basename(library))
     driver.files.check_paths([library, filename_prefix + ".py"])
     compiled = driver.files.shared_library(driver.aot.link_units(forward.name, [forward, backward]))
-    driver.files.write_file(filename_prefix + ".py", text.encode())
-    driver.files.write_file(library, compiled, 0o755)
+    driver.files.write_all([library, filename_prefix + ".py"], [compiled, text.encode()])

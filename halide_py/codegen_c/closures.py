@@ -15,7 +15,7 @@ from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.traverse import free_variables, nodes_of
 from ..ir.types import INT32, Type
-from .ctypes_of import c_identifier, memory_type, short_type, value_type
+from .ctypes_of import c_identifier, comment, memory_type, short_type, value_type
 from .emitter import Emitter, Pieces
 from .expressions import piece_sizes
 from .text import Task
@@ -57,7 +57,7 @@ def _launch(em: Emitter, s: n.For, body: Body, run: Callable[[str, str], str]) -
     fields = [f"    {one.field};" for one in captured] or ["    char unused;"]
     members = "".join(f", c->{one.member}" for one in captured)
     _task(em, before, "\n".join([f"{struct} {{", *fields, "};", "", ""]), f"int {task}(void *uc, int {index}, uint8_t *closure)", "\n".join([
-        f"{{ /* parallel {s.name} */", f"    const {struct} *const c = (const {struct} *)closure;", "    (void)c;",
+        f"{{ /* parallel {comment(s.name)} */", f"    const {struct} *const c = (const {struct} *)closure;", "    (void)c;",
         f"    return {task}_body(uc, {index}{members});", "}", ""]))
     closure = em.unit.fresh("captured")
     em.line(f"{struct} {closure} = {{{', '.join(one.value for one in captured) or '0'}}};")

@@ -6,7 +6,7 @@ from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.module import USER_CONTEXT, ArgumentKind, LoweredArgument, LoweredFunction
 from .calls import printed
-from .ctypes_of import constant
+from .ctypes_of import c_string
 from .emitter import Emitter
 
 
@@ -25,7 +25,7 @@ def entering(em: Emitter, f: LoweredFunction) -> None:
 
 def _argument(em: Emitter, a: LoweredArgument) -> None:
     if a.is_buffer():
-        what = constant(b.string(f" {'Output' if a.kind is ArgumentKind.OutputBuffer else 'Input'} Buffer {a.shown}: "))
+        what = c_string(f" {'Output' if a.kind is ArgumentKind.OutputBuffer else 'Input'} Buffer {a.shown}: ")
         em.line(f"hl_debug_buffer({em.context}, {what}, {em.names[a.name + '.buffer']});")
     else:
         _say(em, b.string(f" Input {a.type} {a.shown}:"), n.Variable(a.type, a.name))

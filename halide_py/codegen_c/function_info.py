@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..ir.module import LoweredFunction, LoweredModule
+from .ctypes_of import c_string
 from .module import in_namespaces
 
 _HEAD = """/* {names}: made by halide_py. What callers' templates can know of the arguments: name, kind, dimensions, type. */
@@ -43,7 +44,7 @@ struct ArgumentInfo {{
 
 
 def _function(f: LoweredFunction) -> str:
-    rows = [f'        {{"{a.shown}", ::HalideFunctionInfo::{a.kind.name}, {a.dimensions}, HL_FUNCTION_INFO_TYPE({int(a.type.code())}, {a.type.bits()})}},\n'
+    rows = [f'        {{{c_string(a.shown)}, ::HalideFunctionInfo::{a.kind.name}, {a.dimensions}, HL_FUNCTION_INFO_TYPE({int(a.type.code())}, {a.type.bits()})}},\n'
             for a in f.args]
     return in_namespaces(f, f"inline constexpr std::array<::HalideFunctionInfo::ArgumentInfo, {len(f.args)}> {f.simple}_argument_info() {{\n"
                             f"    return {{{{\n{''.join(rows)}    }}}};\n}}\n")

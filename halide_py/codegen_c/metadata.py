@@ -7,7 +7,7 @@ from ..ir import nodes as n
 from ..ir.module import LoweredArgument, LoweredFunction
 from ..ir.parameter import Parameter
 from ..ir.types import Type
-from .ctypes_of import constant
+from .ctypes_of import c_string, constant
 from .module import export, in_namespaces
 
 _FIELD = {1: "b", 8: "u8", 16: "u16", 32: "u32", 64: "u64"}
@@ -42,10 +42,6 @@ def _estimates(name: str, a: LoweredArgument, out: list[str]) -> str:
     return f"{name}_estimates"
 
 
-def _text(value: str) -> str:
-    return constant(b.string(value))
-
-
 def metadata(f: LoweredFunction, target: str) -> str:
     """The text of the function and its data; '' for a function without."""
     if not f.has_metadata:
@@ -60,10 +56,10 @@ def metadata(f: LoweredFunction, target: str) -> str:
         values = [_scalar(f"{base}_{what}", a.type, e, out) for what, e in parts]
         estimates = _estimates(base, a, out)
         code = f"{{(halide_type_code_t){int(a.type.code())}, {a.type.bits()}, 1}}"
-        rows.append(f"    {{{_text(a.shown)}, {int(a.kind)}, {a.dimensions}, {code}, {', '.join(values)}, {estimates}}},")
+        rows.append(f"    {{{c_string(a.shown)}, {int(a.kind)}, {a.dimensions}, {code}, {', '.join(values)}, {estimates}}},")
     table = [f"static const struct halide_filter_argument_t {f.name}_arguments[] = {{", *rows, "};"] if rows else []
     first = f"{f.name}_arguments" if rows else "HL_NULL"
     return "\n".join([*out, *table, f"static const struct halide_filter_metadata_t {f.name}_metadata_value = "
-                      f"{{1, {len(f.args)}, {first}, {_text(target)}, {_text(f.display_name or f.name)}}};",
+                      f"{{1, {len(f.args)}, {first}, {c_string(target)}, {c_string(f.display_name or f.name)}}};",
                       in_namespaces(f, f"{export(f)} const struct halide_filter_metadata_t *{f.simple}_metadata(void) {{\n"
                                        f"    return &{f.name}_metadata_value;\n}}\n")])

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.module import LoweredFunction
 from ..ir.traverse import nodes_of
 from .allocations import stack_elements
-from .ctypes_of import constant
+from .ctypes_of import c_string
 from .emitter import Emitter
 
 
@@ -25,11 +24,11 @@ class Profile:
         self.record = em.unit.fresh(f"{f.name}_profile")
         self.current: str | None = None  # the Func whose production is being written
         em.unit.helper("hl_profiled")
-        names = ", ".join(constant(b.string(name)) for name in self.funcs)
+        names = ", ".join(c_string(name) for name in self.funcs)
         stack = ", ".join(map(str, self._on_stack(f))) or "0"
         em.unit.functions.append(f"static struct hl_profile_pipeline *{self.record};\nstatic const char *const {self.record}_funcs[] = {{{names or 'HL_NULL'}}};\n"
                                  f"static const uint64_t {self.record}_stack[] = {{{stack}}};\n")
-        em.line(f"if (!{self.record}) {self.record} = hl_profile_pipeline({constant(b.string(f.display_name or f.name))}, {len(self.funcs)}, {self.record}_funcs, "
+        em.line(f"if (!{self.record}) {self.record} = hl_profile_pipeline({c_string(f.display_name or f.name)}, {len(self.funcs)}, {self.record}_funcs, "
                 f"{self.record}_stack);")
         em.line(f"HL_PROFILED_RUN struct hl_profile_run {em.unit.fresh('profile_run')} = hl_profile_begin({self.record});")
 

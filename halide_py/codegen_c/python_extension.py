@@ -11,7 +11,7 @@ import re
 
 from ..errors import CompileError
 from ..ir.module import USER_CONTEXT, LoweredArgument, LoweredFunction, LoweredModule
-from .ctypes_of import is_half, memory_type
+from .ctypes_of import c_string, is_half, memory_type
 from .module import declaration
 
 _HEAD = """/* {names}: a Python extension made by halide_py. Compile it with Python's headers and link it with the pipelines. */
@@ -66,7 +66,7 @@ _TAIL = """
 
 def _take(i: int, a: LoweredArgument) -> tuple[str, str, str]:
     """Of one argument: the declaration of its C value, the condition that fails (an exception is set then), and what the pipeline is given."""
-    name, source = f'"{a.shown}"', f"objects[{i}]"
+    name, source = c_string(a.shown), f"objects[{i}]"
     if a.is_buffer():
         writable = int(a.kind.name == "OutputBuffer")
         return f"hl_python_buffer b{i};", f"hl_python_take({source}, {name}, {a.dimensions}, {writable}, &b{i}) < 0", f"b{i}.buffer"

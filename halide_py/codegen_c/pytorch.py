@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ..errors import CompileError
 from ..ir.module import USER_CONTEXT, ArgumentKind, LoweredArgument, LoweredFunction, LoweredModule
 from ..ir.types import Type, TypeCode
-from .ctypes_of import c_identifier, is_half, memory_type
+from .ctypes_of import c_identifier, c_string, is_half, memory_type
 from .module import argument_name, in_namespaces
 from .pytorch_module import MODULE
 
@@ -76,7 +76,7 @@ def _tensor_function(f: LoweredFunction) -> str:
     for a in args:
         if a.is_buffer():
             name, code = c_identifier(a.shown), f"{int(a.type.code())}, {a.type.bits()}, {a.dimensions}"
-            lines.append(f'    hl_pytorch::buffer {argument_name(a)}("{a.shown}", {name}, at::ScalarType::{_SCALAR_TYPES[kinds[a.name]]}, {code});')
+            lines.append(f'    hl_pytorch::buffer {argument_name(a)}({c_string(a.shown)}, {name}, at::ScalarType::{_SCALAR_TYPES[kinds[a.name]]}, {code});')
     passed = ", ".join("nullptr" if a.name == USER_CONTEXT else f"&{argument_name(a)}.raw" if a.is_buffer() else c_identifier(a.shown) for a in f.args)
     lines += [f"    const int code = ::{f.qualified}({passed});",
               f'    TORCH_CHECK(code == 0, "{f.qualified} failed with error ", code, ": ", hl_last_error());', "    return 0;", "}", ""]

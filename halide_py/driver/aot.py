@@ -117,7 +117,7 @@ def _renamed(f: LoweredFunction, names: Mapping[str, str]) -> LoweredFunction:
     return f._replace(args=tuple(a._replace(label=names.get(a.shown, a.shown)) for a in f.args))
 
 
-def _checked_name(fn_name: str, target: Target) -> tuple[str, tuple[str, ...] | None]:
+def checked_name(fn_name: str, target: Target) -> tuple[str, tuple[str, ...] | None]:
     """The C identifier of a function and, if it is one of C++, its namespaces. Raises CompileError for names that cannot be."""
     words = fn_name.split("::")
     c_plus_plus = target.has_feature(TargetFeature.CPlusPlusMangling)
@@ -133,7 +133,7 @@ def lower_unit(outputs: Sequence[Function], args: Sequence[LoweredArgument], con
     """Lower a pipeline whose callers pass `args`; `constants` are the buffers it contains. Raises CompileError for a name that C does not allow."""
     if linkage is LinkageType.Internal:
         raise CompileError(f"{fn_name} with LinkageType.Internal could not be called; make it External, or a Func of the pipeline that needs it")
-    name, namespaces = _checked_name(fn_name, target)
+    name, namespaces = checked_name(fn_name, target)
     if target.has_feature(TargetFeature.UserContext):
         args = [LoweredArgument(USER_CONTEXT, ArgumentKind.InputScalar, Handle()), *args]
     for row in {c.func for f in environment(outputs).values() for e in function_expressions(f) for c in nodes_of(e, n.Call)}:

@@ -41,17 +41,23 @@ def digest(*parts: str | bytes) -> str:
     return h.hexdigest()
 
 
-def write_atomically(path: str, data: bytes) -> bool:
-    """Write a file so that readers see all of it or nothing; False when that is not possible (a full disk, a folder without permission)."""
-    part = ""
+def write_whole(path: str, data: bytes) -> None:
+    """Write a file so that readers see all of it or nothing. Raises OSError, with nothing left behind, when that is not possible."""
+    handle, part = tempfile.mkstemp(dir=os.path.dirname(path), prefix="part-")
     try:
-        handle, part = tempfile.mkstemp(dir=os.path.dirname(path), prefix="part-")
         with os.fdopen(handle, "wb") as file:
             file.write(data)
         os.replace(part, path)
+    except BaseException:
+        os.unlink(part)
+        raise
+
+
+def write_atomically(path: str, data: bytes) -> bool:
+    """The same; False when it is not possible (a full disk, a folder without permission)."""
+    try:
+        write_whole(path, data)
     except OSError:
-        if part and os.path.exists(part):
-            os.unlink(part)
         return False
     return True
 

@@ -31,7 +31,7 @@ from .aot import Unit
 from .binaries import archive, join_objects
 from .build import link_inputs
 from .c_compiler import compile_object, link_shared
-from .cache import write_atomically
+from .cache import write_whole
 from .cross import foreign_runtime, has_runtime, is_foreign, runtime_advice, toolchain_for_files
 from .file_types import OutputFileType
 from .runtime_names import Prefixes, all_macros, macros, renamed, static_runtime
@@ -44,19 +44,21 @@ _INCLUDE = re.compile(r'^#include "(hl_\w+\.h)"\n', re.MULTILINE)
 def write_file(path: str, data: bytes, mode: int = 0o644) -> None:
     """Write a file whole or not at all; a device or pipe is written to. Raises CompileError when that is not possible."""
     full = os.path.realpath(path)
-    if os.path.exists(full) and not os.path.isfile(full) and not os.path.isdir(full):
-        with open(full, "wb") as device:
-            device.write(data)
-        return
-    if not write_atomically(full, data):
-        raise CompileError(f"Cannot write {path}: {_why_not(full)}")
-    os.chmod(full, mode)
+    try:
+        if os.path.exists(full) and not os.path.isfile(full) and not os.path.isdir(full):
+            with open(full, "wb", buffering=0) as device:
+                device.write(data)
+            return
+        write_whole(full, data)
+        os.chmod(full, mode)
+    except OSError as e:
+        raise CompileError(f"Cannot write {path}: {_why_not(full, e.strerror or str(e))}") from None
 
 
-def _why_not(full: str) -> str:
+def _why_not(full: str, reason: str) -> str:
     folder = os.path.dirname(full)
     return f"{folder} is not a folder that can be written" if not os.path.isdir(folder) or not os.access(folder, os.W_OK) else \
-        "it is a folder" if os.path.isdir(full) else "is the disk full?"
+        "it is a folder" if os.path.isdir(full) else reason
 
 
 def self_contained(text: str) -> str:
@@ -206,6 +208,9 @@ _REFUSED = {
 
 def made(unit: Unit, kinds: Sequence[OutputFileType]) -> list[bytes]:
     """Files of the kinds asked for. Raises CompileError for those that cannot be made."""
+    for k in kinds:
+        if not isinstance(k, int) or k not in OutputFileType.__members__.values():
+            raise TypeError(f"the kind of a file must be an OutputFileType, not {k!r}")
     wanted = [OutputFileType(k) for k in kinds]
     for kind in wanted:
         if kind in _REFUSED:
@@ -215,36 +220,64 @@ def made(unit: Unit, kinds: Sequence[OutputFileType]) -> list[bytes]:
 
 
 def check_paths(paths: Sequence[str]) -> None:
-    """Raises CompileError for paths where no file can be put."""
-    for path in paths:
+    """Raises CompileError for paths where no file can be put, and for two files at one place."""
+    for i, path in enumerate(paths):
+        if not path or "\0" in path:
+            raise CompileError(f"Cannot write {path!r}: it names no file")
         full = os.path.realpath(path)
         if not os.access(os.path.dirname(full), os.W_OK) or os.path.isdir(full):
-            raise CompileError(f"Cannot write {path}: {_why_not(full)}")
+            raise CompileError(f"Cannot write {path}: {_why_not(full, 'it cannot be written')}")
+        if path in paths[:i]:
+            raise CompileError(f"Cannot write two files to {path}")
 
 
 def write(unit: Unit, outputs: Mapping[OutputFileType, str]) -> None:
     """Write the files asked for, each to its path. Raises CompileError, before anything is written, for what cannot be made or put there."""
     paths = [os.fspath(path) for path in outputs.values()]
     check_paths(paths)
-    for path, data in zip(paths, made(unit, list(outputs))):
-        write_file(path, data)
+    write_all(paths, made(unit, list(outputs)))
+
+
+def write_all(paths: Sequence[str], contents: Sequence[bytes]) -> None:
+    """Write several files; when one cannot be, those before it are removed. Raises CompileError."""
+    for i, (path, data) in enumerate(zip(paths, contents)):
+        try:
+            write_file(path, data)
+        except CompileError:
+            for written in paths[:i]:
+                if os.path.isfile(written):
+                    os.unlink(written)
+            raise
 
 
 def write_shared_library(unit: Unit, prefix: str) -> None:
     """Write `PREFIX.so` and `PREFIX.h`; errors as for `write`."""
     check_paths([prefix + ".so", prefix + ".h"])
-    library = shared_library(unit)
-    write_file(prefix + ".h", c_header(unit).encode())
-    write_file(prefix + ".so", library, 0o755)
+    write_all([prefix + ".so", prefix + ".h"], [shared_library(unit), c_header(unit).encode()])
+    os.chmod(os.path.realpath(prefix + ".so"), 0o755)
 
 
-def standalone_runtime(path: str, target: Target, prefixes: Prefixes = {}) -> None:  # noqa: B006
-    """The runtime as one object file (`.o`, `.obj`), or as a static library for any other name. Raises CompileError for machines it cannot be made for."""
+def _runtime_alone(target: Target, prefixes: Prefixes) -> Unit:
     unit = Unit("runtime", (), target.without_feature(TargetFeature.NoRuntime), toolchain_for_files(target), prefixes)
     if not unit.contains_runtime:
         raise CompileError(f"There is no C runtime for {target} here: {runtime_advice(target)}")
+    return unit
+
+
+def runtime_object(target: Target, prefixes: Prefixes) -> bytes:
+    """The runtime as one object file. Raises CompileError for machines it cannot be made for."""
+    unit = _runtime_alone(target, prefixes)
     with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
-        library, joined = runtime_of(unit, folder), os.path.join(folder, "runtime.o")
-        if path.endswith((".o", ".obj")):
-            join_objects([], library, joined, unit.tools)
-        write_file(path, read_bytes(joined if path.endswith((".o", ".obj")) else library))
+        joined = os.path.join(folder, "runtime.o")
+        join_objects([], runtime_of(unit, folder), joined, unit.tools)
+        return read_bytes(joined)
+
+
+def standalone_runtime(path: str, target: Target, prefixes: Prefixes = {}) -> None:  # noqa: B006
+    """Write the runtime as one object file (`.o`, `.obj`), or as a static library for any other name. Raises CompileError as `runtime_object` does."""
+    check_paths([path])
+    if path.endswith((".o", ".obj")):
+        write_file(path, runtime_object(target, prefixes))
+        return
+    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+        write_file(path, read_bytes(runtime_of(_runtime_alone(target, prefixes), folder)))

@@ -22,11 +22,11 @@ from ..errors import CompileError
 from ..ir.module import LoweredFunction, LoweredModule
 from ..ir.target import Target
 from ..ir.target_words import TargetFeature
-from .aot import Unit
+from .aot import Unit, checked_name
 from .binaries import archive
 from .c_compiler import compile_object
 from .file_types import OutputFileType
-from .files import check_paths, read_bytes, runtime_of, self_contained, write_file
+from .files import check_paths, read_bytes, runtime_of, self_contained, write_all
 from .runtime_names import macros, renamed
 from .toolchain import Toolchain
 
@@ -67,8 +67,7 @@ class MultiTarget:
             if kind not in makers:
                 raise CompileError(f"With several targets there are no {kind.name} files; there are {', '.join(k.name for k in makers)}")
         check_paths(list(outputs.values()))
-        for path, data in [(path, makers[kind]()) for kind, path in outputs.items()]:
-            write_file(path, data)
+        write_all(list(outputs.values()), [makers[kind]() for kind in outputs])
 
     def wrapper(self) -> str:
         """The C text of the function that chooses."""
@@ -89,11 +88,10 @@ class MultiTarget:
             compile_object(text, made[-1], tools, folder)
         return made
 
-    def write_objects(self, prefix: str, suffixes: Sequence[str]) -> None:
-        """Write `PREFIX_SUFFIX.o` for each target, and `PREFIX_wrapper.o`."""
+    def object_files(self) -> list[bytes]:
+        """An object for each target, then that of the function that chooses."""
         with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
-            for made, suffix in zip(self.objects(folder), [*suffixes, "wrapper"]):
-                write_file(f"{prefix}_{suffix}.o", read_bytes(made))
+            return [read_bytes(made) for made in self.objects(folder)]
 
     def static_library(self) -> bytes:
         """All of it, and the runtime unless the last target says no_runtime."""
@@ -115,6 +113,7 @@ def compile_for(make: Callable[[str, Target], Unit], fn_name: str, targets: Sequ
     if not targets or suffixes and len(suffixes) != len(targets):
         raise CompileError(f"compile_to_multitarget: {len(targets)} targets and {len(suffixes)} suffixes; there must be a target at least, and as many suffixes")
     last = targets[-1]
+    checked_name(fn_name, last)
     for i, t in enumerate(targets):
         if t.has_feature(TargetFeature.JIT):
             raise CompileError(f"compile_to_multitarget: JIT is not allowed in the target {t}")
@@ -123,6 +122,8 @@ def compile_for(make: Callable[[str, Target], Unit], fn_name: str, targets: Sequ
         if t in targets[:i]:
             raise CompileError(f"compile_to_multitarget: the target {t} is given twice")
     words = [re.sub(r"\W", "_", s).strip("_") for s in suffixes or [t.to_string() for t in targets]]
+    if len(set(words)) != len(words):
+        raise CompileError(f"compile_to_multitarget: the suffixes {', '.join(suffixes)} do not tell the targets apart")
     units = tuple(make(f"{fn_name}_{word}", t) for word, t in zip(words, targets))
     shared = units[-1].entries[0].public._replace(name=fn_name.replace("::", "_"), display_name=fn_name)
     return MultiTarget(shared, units)

@@ -53,12 +53,18 @@ def is_embedded(p: Parameter) -> bool:
     return p.is_buffer and p.buffer is not None and p.buffer.is_bound_to(p)
 
 
+def _given(a: Any) -> Any:
+    if a is None:
+        raise TypeError("an argument must be a Param, ImageParam, Buffer or Argument, not None")
+    return a
+
+
 def lowered_arguments(given: Iterable[Any], outputs: Sequence[Function], requirements: Sequence[Requirement]) -> tuple[LoweredArgument, ...]:
     """The arguments users give as those of lowering, then the Buffers used in expressions that are not among them.
 
     Raises CompileError when an input of the pipeline is missing, or one is given twice; TypeError for what is no argument.
     """
-    chosen = [a if isinstance(a, Argument) else Argument(a) for a in given]
+    chosen = [a if isinstance(a, Argument) else Argument(source=_given(a)) for a in given]
     needed = {p.name: p for p in parameters(outputs, requirements)}
     names = [a.name for a in chosen]
     for i, name in enumerate(names):

@@ -32,6 +32,7 @@ class CompileTo:
     one `halide_buffer_t *` an output, and gives 0 or an error code.
     """
 
+    functions: list[Function]
     requirements: list[Requirement]
     prefixes: dict[RuntimeLinkage, str]
     schedule_source = ""  # what an autoscheduler found
@@ -55,6 +56,8 @@ class CompileTo:
     def unit(self, call: str, arguments: Sequence[Any] | None, fn_name: str, target: Target,
               linkage: LinkageType = LinkageType.ExternalPlusMetadata) -> driver.aot.Unit:
         """The pipeline lowered for files; `call` is what the user called."""
+        if not isinstance(fn_name, str):
+            raise TypeError(f"{call}(): the name of the C function must be a string, not {fn_name!r}")
         functions = self._outputs(call)
         if expect(target, Target, f"{call}()").has_unknowns():
             target = get_target_from_environment()
@@ -122,23 +125,27 @@ class CompileTo:
 
         The last target is for all processors. Raises CompileError for targets of different architecture, bits or operating system, or given twice.
         """
-        driver.files.check_paths([filename_prefix + ".a", filename_prefix + ".h"])
+        paths = [filename_prefix + ".a", filename_prefix + ".h"]
+        driver.files.check_paths(paths)
         made = self._multitarget("compile_to_multitarget_static_library", filename_prefix, arguments, targets)
-        driver.files.write_file(filename_prefix + ".a", made.static_library())
-        driver.files.write_file(filename_prefix + ".h", made.header())
+        driver.files.write_all(paths, [made.static_library(), made.header()])
 
     def compile_to_multitarget_object_files(self, filename_prefix: str, arguments: Sequence[Any], targets: Sequence[Target], suffixes: Sequence[str]) -> None:
         """As `compile_to_multitarget_static_library`, but write `PREFIX_SUFFIX.o` for each target, `PREFIX_wrapper.o`, `PREFIX_runtime.o` and `PREFIX.h`."""
+        names = [f"_{s}.o" for s in (*suffixes, "wrapper", "runtime")]
+        driver.files.check_paths([filename_prefix + end for end in (*names, ".h")])
         made = self._multitarget("compile_to_multitarget_object_files", filename_prefix, arguments, targets, suffixes)
-        made.write_objects(filename_prefix, suffixes)
+        files = {f"{filename_prefix}_{name}.o": data for name, data in zip([*suffixes, "wrapper"], made.object_files())}
         if made.units[-1].has_runtime("object file"):
-            driver.files.standalone_runtime(filename_prefix + "_runtime.o", targets[-1], self.prefixes)
-        driver.files.write_file(filename_prefix + ".h", made.header())
+            files[filename_prefix + "_runtime.o"] = driver.files.runtime_object(targets[-1], self.prefixes)
+        files[filename_prefix + ".h"] = made.header()
+        driver.files.write_all(list(files), list(files.values()))
 
     def _multitarget(self, call: str, prefix: str, arguments: Sequence[Any], targets: Sequence[Target], suffixes: Sequence[str] = ()) -> driver.multitarget.MultiTarget:
         for target in targets:
             expect(target, Target, f"{call}()")
-        return driver.multitarget.compile_for(lambda name, target: self.unit(call, arguments, name, target), os.path.basename(prefix), targets, suffixes)
+        return driver.multitarget.compile_for(lambda name, target: self.unit(call, arguments, name, target), os.path.basename(prefix) or self.functions[0].name,
+                                              targets, suffixes)
 
     def compile_to_shared_library(self, filename_prefix: str, arguments: Sequence[Any] | None = None, fn_name: str = "",
                                   target: Target = _UNDEFINED) -> None:

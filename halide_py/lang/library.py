@@ -24,6 +24,8 @@ def load_library(filename: str | os.PathLike[str], function: str = "") -> Callab
     libraries for another machine or for instructions this processor lacks, and names that are not there.
     """
     path = os.path.abspath(os.fspath(filename))
+    if "\0" in path:
+        raise CompileError(f"Cannot load {path!r}: it names no file")
     runtime()  # loaded first, its functions are the library's too: one thread pool, errors and prints as everywhere
     try:
         library = ffi.dlopen(path, ffi.RTLD_NOW | ffi.RTLD_NODELETE)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..driver.files import write_file
+from ..driver.files import check_paths, write_file
 from ..errors import CompileError
 from ..ir import archive
 from ..ir.names import unique_name
@@ -42,6 +43,7 @@ def serialize_pipeline(pipeline: Pipeline, filename: str | os.PathLike[str] | No
     external = {name: Parameter.of(p) for name, p in _named(inputs).items()}
     if filename is None:
         return (data, external) if get_params else data
+    check_paths([os.fspath(filename)])
     write_file(os.fspath(filename), data)
     return external if get_params else None
 
@@ -81,10 +83,12 @@ def _bytes(data: Any) -> bytes:
         return bytes(data)
     path = os.fspath(data)
     try:
+        if stat.S_ISCHR(os.stat(path).st_mode):
+            raise CompileError(f"Cannot read the pipeline saved in {path}: it is a device, which may have no end")
         with open(path, "rb") as file:
             return file.read()
-    except OSError as e:
-        raise CompileError(f"Cannot read the pipeline saved in {path}: {e.strerror}") from None
+    except (OSError, ValueError) as e:  # ValueError: a name with a null character
+        raise CompileError(f"Cannot read the pipeline saved in {path!r}: {getattr(e, 'strerror', None) or e}") from None
 
 
 def _load(content: bytes, replaced: Mapping[str, ParameterData] = {}) -> tuple[list[Any], list[Any], list[ParameterData]]:  # noqa: B006
