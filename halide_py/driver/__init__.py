@@ -12,6 +12,7 @@ from ..deferred import deferred
 
 if TYPE_CHECKING:
     from . import aot as aot
+    from . import binaries as binaries
     from . import build as build
     from . import compile as compile
     from . import cross as cross
@@ -23,4 +24,4 @@ if TYPE_CHECKING:
     from . import runtime_names as runtime_names
 
 __getattr__ = deferred(__name__, {name: name for name in (
-    "aot", "build", "compile", "cross", "embedded", "files", "fingerprint", "multitarget", "probe", "runtime_names")})
+    "aot", "binaries", "build", "compile", "cross", "embedded", "files", "fingerprint", "multitarget", "probe", "runtime_names")})

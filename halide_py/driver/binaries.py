@@ -43,6 +43,16 @@ def _run(command: list[str], what: str) -> None:
         raise InternalError(f"{command[0]} could not {what}: {done.stderr.strip()}")
 
 
+def is_cut_off(data: bytes) -> bool:
+    """Whether a little-endian ELF file ends before its last table: loading it would end the process."""
+    if data[:4] != b"\x7fELF" or len(data) < 64:
+        return True
+    wide = data[4] == 2
+    start, = struct.unpack_from("<Q" if wide else "<I", data, 40 if wide else 32)
+    size, count = struct.unpack_from("<HH", data, 58 if wide else 46)
+    return bool(data[5] == 1 and start + size * count > len(data))
+
+
 def weakened(elf: bytes) -> bytes:
     """An object file of a little-endian ELF machine whose global symbols, where it defines them, are weak: other files may define them too.
 

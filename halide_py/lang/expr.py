@@ -24,6 +24,11 @@ from .promotion import literal as literal
 Binary = Callable[[n.Expr, n.Expr], n.Expr]
 
 
+def _reflected(kind: Binary) -> Callable[[Operand, Any], Any]:
+    """An operator with its operands the other way round."""
+    return lambda self, o: binary(kind, o, self)
+
+
 class Operand:
     """Something that can stand in an expression."""
 
@@ -132,25 +137,9 @@ class Operand:
     def __ne__(self, o: Any) -> Any:
         return binary(n.NE, self, o)
 
-    # The same with the operands the other way round. Python asks the mirrored operator instead (3 < x is x > 3); they are for callers by name.
-
-    def __rlt__(self, o: Any) -> Any:
-        return binary(n.LT, o, self)
-
-    def __rle__(self, o: Any) -> Any:
-        return binary(n.LE, o, self)
-
-    def __rgt__(self, o: Any) -> Any:
-        return binary(n.GT, o, self)
-
-    def __rge__(self, o: Any) -> Any:
-        return binary(n.GE, o, self)
-
-    def __req__(self, o: Any) -> Any:
-        return binary(n.EQ, o, self)
-
-    def __rne__(self, o: Any) -> Any:
-        return binary(n.NE, o, self)
+    # Python asks the mirrored operator instead (3 < x is x > 3); these are for callers by name.
+    __rlt__, __rle__, __rgt__ = _reflected(n.LT), _reflected(n.LE), _reflected(n.GT)
+    __rge__, __req__, __rne__ = _reflected(n.GE), _reflected(n.EQ), _reflected(n.NE)
 
     def __neg__(self) -> Expr:
         a = operand(self, "-")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
+from .. import driver
 from ..driver._ffi import ffi
 from ..driver.abi import runtime
 from ..driver.compile import LoadedPipeline
@@ -27,6 +29,8 @@ def load_library(filename: str | os.PathLike[str], function: str = "") -> Callab
     if "\0" in path:
         raise CompileError(f"Cannot load {path!r}: it names no file")
     runtime()  # loaded first, its functions are the library's too: one thread pool, errors and prints as everywhere
+    if sys.platform == "linux" and os.path.isfile(path) and driver.binaries.is_cut_off(driver.files.read_bytes(path)):
+        raise CompileError(f"Cannot load {path}: it is no shared library of this system (not ELF, or cut off)")
     try:
         library = ffi.dlopen(path, ffi.RTLD_NOW | ffi.RTLD_NODELETE)
         listed = library.hl_library()

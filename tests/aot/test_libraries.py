@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,15 @@ def test_libraries_are_loaded_back(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ):
         with pytest.raises(hl.CompileError, match=message):
             hl.load_library(tmp_path / name, function)
+    metadata = struct.pack("<ii", 1, 3)  # the version, the number of arguments
+    data = (tmp_path / "loaded.so").read_bytes()
+    at = next(i for i in range(0, len(data), 8) if data[i:i + 8] == metadata)
+    (tmp_path / "other.so").write_bytes(data[:at] + struct.pack("<ii", 2, 3) + data[at + 8:])
+    with pytest.raises(hl.CompileError, match="other.so has metadata of version 2, and this halide_py reads version 1; compile it again"):
+        hl.load_library(tmp_path / "other.so")
+    (tmp_path / "cut.so").write_bytes(data[:len(data) // 2])
+    with pytest.raises(hl.CompileError, match="no shared library of this system"):
+        hl.load_library(tmp_path / "cut.so")
     (tmp_path / "empty.c").write_text("int nothing;\n")
     subprocess.run([*CC, "-shared", str(tmp_path / "empty.c"), "-o", str(tmp_path / "empty.so")], check=True)
     with pytest.raises(hl.CompileError, match="empty.so is not a library of pipelines"):
