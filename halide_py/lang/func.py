@@ -75,8 +75,9 @@ class FuncRef(Operand):
         return self.element(0)
 
     def type(self) -> Type:
-        """The Type of the value."""
-        return self.as_node().type
+        """The Type of the value; before the Func is defined, the one it was declared with. Raises CompileError where neither is known."""
+        f = self.func.function
+        return f.required_types[0] if f.pure is None and len(f.required_types) == 1 else self.as_node().type
 
     def size(self) -> int:
         """Number of values; 0 while the Func is undefined.

@@ -238,3 +238,10 @@ def test_mixed_conditions_of_tuples() -> None:
     x, y = hl.vars("x y")
     with pytest.raises(hl.HalideError, match=r"may not mix Expr and Tuple for the condition elements.*Expected Tuple but got Expr: \(\(x \+ y\) < 100\)"):
         hl.select((x < 30, y < 30), (x, y), x + y < 100, (x - 1, y - 2), (x - 100, y - 200))
+
+
+def test_declared_type_of_a_call() -> None:
+    x = hl.Var("x")
+    assert hl.Func(hl.UInt(8), 1, "declared")[x].type() == hl.UInt(8)
+    with pytest.raises(hl.HalideError, match="it is undefined"):
+        hl.Func("nothing")[x].type()
