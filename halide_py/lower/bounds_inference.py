@@ -193,7 +193,9 @@ class BoundsInference:
         nest, f = stage.nest, stage.nest.function
         box = self.box_of(stage, producing, inner, at_root)
         if box is None:
-            return body
+            if stage.required or not _is_produced_here(body, f.name):
+                return body
+            box = Box([Interval(b.i32(0), b.i32(-1)) for _ in f.args])  # all reads are under conditions that never hold
         lets: list[tuple[str, n.Expr]] = []
         checks: list[n.Stmt] = []
         for rv in nest.definition.schedule.rvars:

@@ -18,6 +18,11 @@ def test_compiled_derivatives_of_random_pipelines(seed: int) -> None:
     check(script(seed, 3), compiled=True)
 
 
+def test_a_func_that_is_never_read() -> None:
+    """All reads of an adjoint stand under conditions that never hold: its region is empty, not unknown."""
+    check(script(7004, 2), compiled=True)
+
+
 @pytest.mark.parametrize("seed", [201, 202])
 def test_second_derivatives_of_random_pipelines(seed: int) -> None:
     check(script(seed, 2), second=True)
