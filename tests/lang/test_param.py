@@ -53,16 +53,16 @@ def test_images() -> None:
 
 
 def test_constraints() -> None:
-    im, p = hl.ImageParam(hl.UInt(8), 3), hl.Param(hl.Int(32), "row")
+    im, p = hl.ImageParam(hl.UInt(8), 3), hl.Param(hl.Int(32), "rows_promised")
     im.dim(0).set_stride(3).set_bounds(0, p)
     im.dim(2).set_stride(1).set_extent(3).set_estimate(0, 3)
     dims = im.param.dims  # type: ignore[union-attr]
-    assert text(im.width()) == "row" and dims[0].stride.value == 3 and dims[1].stride is None and dims[2].extent.value == 3  # type: ignore[union-attr]
+    assert text(im.width()) == "rows_promised" and dims[0].stride.value == 3 and dims[1].stride is None and dims[2].extent.value == 3  # type: ignore[union-attr]
     im.dim(0).set_stride(hl.Expr())
     assert dims[0].stride is None
     assert im.set_host_alignment(32).host_alignment() == 32
     data = im.parameter()
-    assert data.is_buffer() and data.dimensions() == 3 and text(data.extent_constraint(0)) == "row" and not data.stride_constraint(1).defined()
+    assert data.is_buffer() and data.dimensions() == 3 and text(data.extent_constraint(0)) == "rows_promised" and not data.stride_constraint(1).defined()
     data.set_min_constraint(1, 5)
     assert text(im.top()) == "5"
 
