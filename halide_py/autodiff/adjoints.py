@@ -7,7 +7,7 @@ updates, those over the same domain and place in one update.
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..ir import build as b
 from ..ir import nodes as n
@@ -112,7 +112,24 @@ class AdjointSum:
         return tuple(n.Variable(INT32, a) for a in self.args)
 
     def build(self, safe: Container[str] = ()) -> Func:
-        """The Func. `safe`: the Funcs that may be read anywhere."""
+        """The Func. `safe`: the Funcs that may be read anywhere. Users who ask for its updates, to schedule them, get them instead of sums apart."""
+        f = Func(self.name)
+        if self._define(f, safe, True):
+            f.function.with_updates = lambda: self._define_anew(f, safe)
+        return f
+
+    def _define_anew(self, f: Func, safe: Container[str]) -> None:
+        """Definitions with updates; the pure one keeps its schedule."""
+        g = f.function
+        assert g.pure is not None
+        schedule, frozen = g.pure.schedule, g.frozen
+        g.with_updates, g.pure, g.frozen = None, None, False
+        self._define(f, safe, False)
+        assert g.pure is not None
+        g.pure, g.frozen = replace(g.pure, schedule=schedule), frozen
+
+    def _define(self, f: Func, safe: Container[str], may_be_apart: bool) -> bool:
+        """Define the Func; whether a sum is a Func of its own."""
         pure: list[list[n.Expr]] = [[] for _ in self.types]
         placed: list[list[Placed]] = [[] for _ in self.types]
         updates: dict[object, _Update] = {}
@@ -124,7 +141,7 @@ class AdjointSum:
                     placed[index].append(p)
                     continue
                 check_bounded(p.axes, self.what, where)
-                apart = sum_apart(self.name, self.args, p, self.sizes or (None,) * len(self.args))
+                apart = sum_apart(self.name, self.args, p, self.sizes or (None,) * len(self.args)) if may_be_apart else None
                 if apart is not None:
                     pure[index].append(apart)
                     sums |= {k.name for k in nodes_of(apart, n.Call)}
@@ -135,7 +152,6 @@ class AdjointSum:
                 update.values.setdefault(index, []).append(_over(p, domain, p.value if p.is_scatter() else _selected(p)))
         for same, terms in zip(placed, pure):
             terms[:0] = map(_selected, together(same))
-        f = Func(self.name)
         base = self.base or [zero(t) for t in self.types]
         define(f, self.variables(), [self._inside(_sum(start, terms), sums, safe) for start, terms in zip(base, pure)])
         for u in updates.values():
@@ -143,8 +159,7 @@ class AdjointSum:
             if u.domain is not None and not _mentions(u.domain, [*u.lhs, *values.values()]):
                 values = {i: _mentioning(u.domain, v) for i, v in values.items()}
             define(f, u.lhs, [n.Add(old, values[i]) if i in values else old for i, old in enumerate(reads(f, u.lhs))])
-        return f
-
+        return bool(sums)
 
     def _inside(self, value: n.Expr, sums: Container[str], safe: Container[str]) -> n.Expr:
         """A value that reads what it may inside of the region only, 0 elsewhere: users of the adjoint rely on both."""

@@ -7,6 +7,7 @@ Function a `FuncSchedule` (where it is computed and stored). Stage 0 is the pure
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -301,6 +302,7 @@ class Function:
     where: str = ""
     gradient: Any = None
     extern: ExternStage | None = None
+    with_updates: Callable[[], None] | None = None  # defines it anew with updates, called when one is asked for: a sum that autodiff put apart
 
     def stages(self) -> list[Definition]:
         """The pure definition, then the updates."""

@@ -162,6 +162,8 @@ class FuncQueries:
         return len(self.function.updates)
 
     def _update(self, call: str, idx: int) -> Definition:
+        if self.function.with_updates is not None:
+            self.function.with_updates()
         count = len(self.function.updates)
         if not 0 <= idx < count:
             raise user_error(f'Call to {call}({idx}) with index larger than last defined update stage for Func "{self.name()}", which has '

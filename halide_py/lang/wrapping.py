@@ -43,6 +43,8 @@ def wrapper(f: Function | Parameter, callers: Sequence[Function] | None, clone: 
     found = {f.wrappers.get(name) for name in names}
     if found == {None}:
         name = _name(f, callers, clone)
+        if isinstance(f, Function) and f.with_updates is not None:  # what is copied stays as it is
+            f.with_updates()
         made = _image_copy(f, name) if isinstance(f, Parameter) else _clone(f, name) if clone else _copy(f, name)
         f.wrappers.update(dict.fromkeys(names, made))
         count_edit()
