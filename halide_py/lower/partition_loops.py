@@ -246,7 +246,8 @@ def _one_loop(f: n.For, finder: _Finder, steady: n.Stmt, lows: list[n.Expr], hig
 
 def _shifted(f: n.For, finder: _Finder) -> n.Stmt | None:
     """The steady state, then one by one the iterations whose vectors are moved inwards, all through one copy of the body: in part 0 of the loop
-    `min(x * 8, w - 8)` is `x * 8`, in the others, where x is 0, it is `w - 8`. Only where x is used in such minima alone."""
+    `min(x * 8, w - 8)` is `x * 8`, in the others, where x is 0, it is `w - 8`; of several minima some may not be moved yet, so there they stay minima. Only
+    where x is used in such minima alone."""
     highs, here, end = finder.limits("high"), n.Variable(INT32, f.name), b.add(f.min, f.extent)
     if len(highs) != 1 or finder.limits("low"):
         return None
@@ -254,6 +255,8 @@ def _shifted(f: n.For, finder: _Finder) -> n.Stmt | None:
     in_steady_state = n.LT(part, b.i32(1))
     starts: list[tuple[str, n.Expr]] = []
     moved: dict[n.Expr, n.Expr] = {}
+    several = len({mark.node for mark, _ in finder.found}) > 1
+    iteration = b.sub(b.add(stop, part), b.i32(1))
     for mark, _ in finder.found:
         terms, constant = gather(strip_likely(mark.steady))
         factor = terms.pop(here, 0)
@@ -261,7 +264,8 @@ def _shifted(f: n.For, finder: _Finder) -> n.Stmt | None:
         if limit is None or finder.is_inside(rest) or finder.is_inside(limit):
             return None
         start = n.Variable(INT32, f"{f.name}.start{len(starts)}")
-        starts.append((start.name, n.Select(in_steady_state, b.add(rest, b.mul(f.min, b.i32(factor))), limit)))
+        last = n.Min(b.add(rest, b.mul(iteration, b.i32(factor))), limit) if several else limit
+        starts.append((start.name, n.Select(in_steady_state, b.add(rest, b.mul(f.min, b.i32(factor))), last)))
         moved[mark.node] = b.add(start, b.mul(here, b.i32(factor)))
     if mentions(rewrite(f.body, {n.Min: lambda e, rec: b.i32(0) if e in moved else e.map_children(rec)}, _MARKS), f.name):
         return None

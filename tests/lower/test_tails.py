@@ -175,3 +175,15 @@ def test_tasks_of_a_loop_fused_from_a_fused_one() -> None:
     g[x, y, c, t] = f[x, y, c, t] * 2
     f.compute_root().fuse(c, t, ct).fuse(y, ct, yct).parallel(yct, 4)
     assert (np.array(g.realize([8, 7, 6, 4])) == 2 * (data + np.arange(8))).all()
+
+
+@pytest.mark.parametrize("inner", [TS.ShiftInwards, TS.ShiftInwardsAndBlend], ids=lambda t: t.name)
+@pytest.mark.parametrize("outer", [TS.RoundUp, TS.GuardWithIf, TS.ShiftInwards, TS.Auto], ids=lambda t: t.name)
+def test_several_vectors_in_an_iteration_are_moved_each_when_it_has_to_be(inner: hl.TailStrategy, outer: hl.TailStrategy) -> None:
+    """The last iteration of three has vectors that end inside and vectors that do not."""
+    for size in (4, 5, 8, 10, 13, 14):
+        f, g = hl.Func("f"), hl.Func("g")
+        f[x] = x + 1
+        g[x] = f[x]
+        f.compute_root().split(x, xo, xi, 4, inner).vectorize(xi).unroll(xo, 3, outer)
+        np.testing.assert_array_equal(np.array(g.realize([size])), np.arange(size) + 1)
