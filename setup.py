@@ -63,7 +63,8 @@ def run(command: list[str]) -> None:
 
 
 def weaken(objects: list[str]) -> None:
-    """Make what objects define weak, so that several with the runtime inside link into one program. Without binutils (macOS) they do not."""
+    """Make what objects define weak, so that several with the runtime inside link into one program. Without binutils (macOS) they do
+    not."""
     nm, objcopy = (next((p for p in map(shutil.which, (tool, f"gcc-{tool}", f"llvm-{tool}")) if p), "") for tool in ("nm", "objcopy"))
     for compiled in objects if nm and objcopy else ():
         listed = subprocess.run([nm, "--defined-only", "--extern-only", compiled], capture_output=True, text=True, check=True).stdout
@@ -73,7 +74,8 @@ def weaken(objects: list[str]) -> None:
 
 
 def build_runtime_library(target: Path, link: bool) -> None:
-    """Compile runtime/*.c into `target`; headers and sources are copied there, or the folder linked, so that a checkout's edits take effect."""
+    """Compile runtime/*.c into `target`; headers and sources are copied there, or the folder linked, so that a checkout's edits take
+    effect."""
     compiler = find_compiler()
     if compiler is None:
         raise SystemExit("No C compiler found: install gcc or clang, or `pip install ziglang`, or set HL_CC.")

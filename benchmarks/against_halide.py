@@ -1,7 +1,7 @@
 """Ratios to Halide from PyPI, measured in one run on this machine: `make bench`. Prints a table; below 1 is faster than Halide.
 
-Every contender has a process of its own; `contenders` says how run times are taken. Compile and import times are the best of several fresh processes, in
-turn. The goals are those the project has set itself.
+Every contender has a process of its own; `contenders` says how run times are taken. Compile and import times are the best of several fresh
+processes, in turn. The goals are those the project has set itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Autoscheduled pipelines against the same by hand, without a schedule, and by Halide's own autoscheduler: `python benchmarks/autoschedulers.py`.
+"""Autoscheduled pipelines against the same by hand, without a schedule, and by Halide's own autoscheduler: `python
+benchmarks/autoschedulers.py`.
 
-Each contender has a process of its own and one thread; the processor's time is taken in short slices in turn, so that what else the machine does counts
-little, and the best of each counts. Halide's rows need its package from PyPI, whose plugins are found next to it. Ratios are to the schedule by
-hand; below 1 is faster.
+Each contender has a process of its own and one thread; the processor's time is taken in short slices in turn, so that what else the machine
+does counts little, and the best of each counts. Halide's rows need its package from PyPI, whose plugins are found next to it. Ratios are to
+the schedule by hand; below 1 is faster.
 """
 
 from __future__ import annotations
@@ -74,7 +75,11 @@ def environment() -> dict[str, str]:
     """With Halide's plugins on the loader's path."""
     found = importlib.util.find_spec("halide")
     folder = str(Path(found.origin).parent / "lib64") if found is not None and found.origin else ""
-    return {**os.environ, "HL_NUM_THREADS": "1", "LD_LIBRARY_PATH": os.pathsep.join(filter(None, (folder, os.environ.get("LD_LIBRARY_PATH"))))}
+    return {
+        **os.environ,
+        "HL_NUM_THREADS": "1",
+        "LD_LIBRARY_PATH": os.pathsep.join(filter(None, (folder, os.environ.get("LD_LIBRARY_PATH")))),
+    }
 
 
 def compare(name: str, rounds: int) -> None:

@@ -1,7 +1,8 @@
 """How long lowering takes in Python: a chain of 3x3 stencils, every stage computed per strip. HL_TIME=1 shows the passes.
 
-The goal is one second for 50 stages, without the C compiler's time; the cost must grow in proportion to the program: microseconds for each node of
-the loop IR are printed for 10, 50 and 200 stages (`compile_time.py N ...`: for so many). Times are of this process's CPU, the best of several.
+The goal is one second for 50 stages, without the C compiler's time; the cost must grow in proportion to the program: microseconds for each
+node of the loop IR are printed for 10, 50 and 200 stages (`compile_time.py N ...`: for so many). Times are of this process's CPU, the best
+of several.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def main() -> None:
         built, lowered, whole = (min(column) for column in list(zip(*runs))[:3])
         nodes, size = runs[0][3:]
         goal = "" if stages != 50 else f"   goal 1.00 s{'' if whole <= 1 else '  missed'}"
-        print(f"{stages:3} stencil stages: {built:.2f} s to define, {lowered:.2f} s to lower to {nodes} nodes, {lowered / nodes * 1e6:.1f} us a node; "
+        print(f"{stages:3} stencil stages: {built:.2f} s to define, {lowered:.2f} s to lower to {nodes} nodes, {lowered / nodes * 1e6:.1f} "
+              f"us a node; "
               f"{whole:.2f} s to C text of {size // 1024} KiB{goal}", flush=True)
 
 

@@ -1,7 +1,7 @@
 """Contenders in processes of their own, timed in turn: what the benchmarks share.
 
-Run times are taken in short slices in turn, so that what else the machine does falls on all; a ratio is the median of the paired slices' ratios (and of the best
-times, in brackets).
+Run times are taken in short slices in turn, so that what else the machine does falls on all; a ratio is the median of the paired slices'
+ratios (and of the best times, in brackets).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One contender of `gradients.py` in a process of its own: `gradient_worker.py MODULE WHAT WORK`. Prints JSON lines, seconds.
 
-WHAT is `serve` (make, run once, save the results and print their path; then for every line with a number of seconds on standard input run that long and print
-the times of the runs: of one thread the processor's, which others on the machine do not change) or `compile` (time to make and compile the
-pipeline, without a cache). WORK is a pipeline of `gradient_works` or `network_works`.
+WHAT is `serve` (make, run once, save the results and print their path; then for every line with a number of seconds on standard input run
+that long and print the times of the runs: of one thread the processor's, which others on the machine do not change) or `compile` (time to
+make and compile the pipeline, without a cache). WORK is a pipeline of `gradient_works` or `network_works`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from typing import Any
 THREADS = int(os.environ.get("HL_NUM_THREADS", "1"))
 os.environ.setdefault("OMP_NUM_THREADS", str(THREADS))
 os.environ.setdefault("XLA_FLAGS", f"--xla_cpu_multi_thread_eigen={'true' if THREADS > 1 else 'false'}")
-if hasattr(os, "sched_setaffinity") and sys.argv[2:3] == ["serve"]:  # the thread pools of all contenders go by what the process may use; Halide's counts its own
+# the thread pools of all contenders go by what the process may use; Halide's counts its own
+if hasattr(os, "sched_setaffinity") and sys.argv[2:3] == ["serve"]:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])
 
 import numpy as np  # noqa: E402  (after the settings it reads)

@@ -1,8 +1,8 @@
 """Gradient pipelines in the common interface of halide_py and Halide: `hl` is the module to use.
 
-Each maker gives the derivatives with the Funcs behind them, the inputs as NumPy arrays by ImageParam, and arrays for the results. For halide_py they run
-as they come. Halide needs a schedule: `by_hand` is what one writes who knows the pipeline (everything at root, vectors along x, threads along y, loops over
-terms inside), `by_autoscheduler` takes Li2018, which Halide has for gradients.
+Each maker gives the derivatives with the Funcs behind them, the inputs as NumPy arrays by ImageParam, and arrays for the results. For
+halide_py they run as they come. Halide needs a schedule: `by_hand` is what one writes who knows the pipeline (everything at root, vectors
+along x, threads along y, loops over terms inside), `by_autoscheduler` takes Li2018, which Halide has for gradients.
 """
 
 from __future__ import annotations
@@ -161,12 +161,15 @@ def histogram(hl: Any, size: int = 1 << 20, bins: int = 256) -> GradientWork:
     f = hl.Func("histogram")
     f[x] = 0.0
     f[hl.clamp(v[r.x], 0, bins - 1)] += w[r.x]
-    work = derivatives(hl, f, random(bins), [w, f], [w], {values: rng.integers(0, bins, size + MARGIN).astype(np.int32), weights: padded(size)})
+    work = derivatives(
+        hl, f, random(bins), [w, f], [w], {values: rng.integers(0, bins, size + MARGIN).astype(np.int32), weights: padded(size)}
+    )
     return dataclasses.replace(work, results=[np.zeros(size, np.float32)])
 
 
 def bilateral_slice(hl: Any, size: int = 512, cell: int = 16, depth: int = 8) -> GradientWork:
-    """A grid looked up by place and brightness, trilinearly: derivatives for grid and brightness. Source of the pipeline: Gharbi et al., HDRnet, 2017."""
+    """A grid looked up by place and brightness, trilinearly: derivatives for grid and brightness. Source of the pipeline: Gharbi et al.,
+    HDRnet, 2017."""
     (grid, g), (guide, b) = param(hl, 3, "grid"), param(hl, 2, "guide")
     x, y, r = hl.Var("x"), hl.Var("y"), hl.RDom([(0, 2), (0, 2), (0, 2)])
 
@@ -183,9 +186,17 @@ def bilateral_slice(hl: Any, size: int = 512, cell: int = 16, depth: int = 8) ->
     cells = size // cell + 1
     inputs = {grid: padded(depth, cells, cells), guide: padded(size, size)}
     work = derivatives(hl, f, random(size, size), [g, b, f], [g, b], inputs)
-    return dataclasses.replace(work, results=[np.zeros((depth, cells, cells), np.float32), np.zeros((size, size), np.float32)], tolerance=1e-3)
+    return dataclasses.replace(
+        work, results=[np.zeros((depth, cells, cells), np.float32), np.zeros((size, size), np.float32)], tolerance=1e-3
+    )
 
 
 GRADIENTS: dict[str, Callable[..., GradientWork]] = {
-    "stencils": stencils, "1-d convolution": convolution_1d, "2-d convolution": convolution_2d, "product": product, "downsampled": downsampled,
-    "histogram": histogram, "bilateral slice": bilateral_slice}
+    "stencils": stencils,
+    "1-d convolution": convolution_1d,
+    "2-d convolution": convolution_2d,
+    "product": product,
+    "downsampled": downsampled,
+    "histogram": histogram,
+    "bilateral slice": bilateral_slice,
+}

@@ -1,9 +1,11 @@
-"""Gradients against PyTorch, JAX and Halide, and their price: `python benchmarks/gradients.py [--rounds N] [--only WORDS] [--peers PYTHON]`.
+"""Gradients against PyTorch, JAX and Halide, and their price: `python benchmarks/gradients.py [--rounds N] [--only WORDS] [--peers
+PYTHON]`.
 
-Three tables. Layers of networks against PyTorch and JAX; `--peers` is a Python that has them, by default this one. Pipelines that Halide can
-differentiate against Halide with a schedule by hand (`gradient_works.by_hand`), run and compiled; halide_py runs them as they come. And the time of reverse
-passes over that of the forward pass, both by default loops: `work` is the arithmetic of the derivative in units of the forward pass. Results
-are compared before anything is timed. Ratios are ours over theirs, below 1 is faster; the goals are those the project has set itself.
+Three tables. Layers of networks against PyTorch and JAX; `--peers` is a Python that has them, by default this one. Pipelines that Halide
+can differentiate against Halide with a schedule by hand (`gradient_works.by_hand`), run and compiled; halide_py runs them as they come. And
+the time of reverse passes over that of the forward pass, both by default loops: `work` is the arithmetic of the derivative in units of the
+forward pass. Results are compared before anything is timed. Ratios are ours over theirs, below 1 is faster; the goals are those the project
+has set itself.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ import halide_py as hl
 WORKER = Path(__file__).with_name("gradient_worker.py")
 OURS, HALIDE = "halide_py", "halide"
 VERSIONS = {"torch": "torch==2.13.0", "jax": "jax==0.10.2 jaxlib==0.10.2"}
-GOALS = {("cross-entropy, both ways", "torch"): 1.0, ("cross-entropy, both ways", "jax"): 1.0, ("convolution layer, backward", "torch"): 1.2}
+GOALS = {("cross-entropy, both ways", "torch"): 1.0, ("cross-entropy, both ways", "jax"): 1.0, ("convolution layer, "
+                                                                                                "backward", "torch"): 1.2}
 x, y = hl.Var("x"), hl.Var("y")
 SIZE = 1024
 rng = np.random.default_rng(0)
@@ -61,7 +64,8 @@ def against(name: str, peers: list[str], threads: int, rounds: int, python: str,
     for i, peer in enumerate(peers if rows else (), 1):
         median, of_best = ratio(rows, 0, i)
         goal = GOALS.get((name, peer), 1.0 if peer == HALIDE else float("inf"))
-        show(f"{name}, {threads} thread{'s' if threads > 1 else ''}, {peer}", min(r[i] for r in rows), min(r[0] for r in rows), median, goal, f" ({of_best:.2f})", 50)
+        show(f"{name}, {threads} thread{'s' if threads > 1 else ''}, "
+             f"{peer}", min(r[i] for r in rows), min(r[0] for r in rows), median, goal, f" ({of_best:.2f})", 50)
 
 
 def networks(only: str, python: str, rounds: int) -> None:
@@ -70,7 +74,8 @@ def networks(only: str, python: str, rounds: int) -> None:
     there = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout
     for module, what in VERSIONS.items():
         if repr(module) not in there:
-            print(f"{module} is not installed, so nothing is compared with it: pip install {what}, or name a Python that has it with --peers")
+            print(f"{module} is not installed, so nothing is compared with it: pip install {what}, or name a Python that has it with "
+                  f"--peers")
     peers = [m for m in VERSIONS if repr(m) in there]
     for name in NETWORKS if peers else ():
         for threads in (1, 2):
@@ -148,7 +153,8 @@ def price(name: str, output: hl.Func, wrt: hl.Buffer, shape: tuple[int, ...], wo
     compiled = (time.perf_counter() - start) * 1e3
     backward = best(into(derivative, *shape))
     verdict = "" if backward / forward / work <= 3 else "  missed"
-    print(f"{name:34} forward {forward:7.2f} ms   backward {backward:7.2f} ms   ratio {backward / forward:5.2f}   work {work:3.1f}   goal 3 x work   "
+    print(f"{name:34} forward {forward:7.2f} ms   backward {backward:7.2f} ms   ratio {backward / forward:5.2f}   work {work:3.1f}   goal "
+          f"3 x work   "
           f"compile {compiled:6.0f} ms{verdict}", flush=True)
 
 

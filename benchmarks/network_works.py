@@ -1,6 +1,8 @@
-"""Layers of networks, forward and backward, in halide_py, PyTorch and JAX: each maker gives a call that does the work, and one that gives the results.
+"""Layers of networks, forward and backward, in halide_py, PyTorch and JAX: each maker gives a call that does the work, and one that gives
+the results.
 
-All run on float32 and on as many threads as HL_NUM_THREADS says. Orders of arrays are those of PyTorch and NumPy: (n, c, y, x), weights (k, c, j, i).
+All run on float32 and on as many threads as HL_NUM_THREADS says. Orders of arrays are those of PyTorch and NumPy: (n, c, y, x), weights (k,
+c, j, i).
 """
 
 from __future__ import annotations
@@ -120,7 +122,9 @@ def jax_cross_entropy() -> Run:
 def jax_convolution(forward: bool = False) -> Run:
     """As above, compiled by jit."""
     jax = importlib.import_module("jax")
-    layer = functools.partial(jax.lax.conv_general_dilated, window_strides=(1, 1), padding="VALID", dimension_numbers=("NCHW", "OIHW", "NCHW"))
+    layer = functools.partial(
+        jax.lax.conv_general_dilated, window_strides=(1, 1), padding="VALID", dimension_numbers=("NCHW", "OIHW", "NCHW")
+    )
     images, weights, adjoint = map(jax.numpy.array, (IMAGES, WEIGHTS, ADJOINT))
     step = jax.jit(lambda a, b, up: (layer(a, b),) if forward else jax.vjp(layer, a, b)[1](up))
     given: list[Any] = [None]
@@ -134,5 +138,6 @@ def jax_convolution(forward: bool = False) -> Run:
 NETWORKS: dict[str, dict[str, Callable[[], Run]]] = {
     "cross-entropy, both ways": {"halide_py": ours_cross_entropy, "torch": torch_cross_entropy, "jax": jax_cross_entropy},
     "convolution layer, backward": {"halide_py": ours_convolution, "torch": torch_convolution, "jax": jax_convolution},
-    "convolution layer, forward": {"halide_py": ours_forward_convolution, "torch": torch_forward_convolution, "jax": functools.partial(jax_convolution, True)},
+    "convolution layer, "
+    "forward": {"halide_py": ours_forward_convolution, "torch": torch_forward_convolution, "jax": functools.partial(jax_convolution, True)},
 }

@@ -1,4 +1,5 @@
-"""Train two classifiers on scikit-learn's handwritten digits: softmax regression, and a network of two convolutions. `python demo/digits.py`.
+"""Train two classifiers on scikit-learn's handwritten digits: softmax regression, and a network of two convolutions. `python
+demo/digits.py`.
 
 Loss and gradients are one pipeline, compiled once; each step only changes the weights. Both are trained a second time by NumPy in double
 precision, with derivatives written by hand, from the same start: the losses must agree. The plot goes to demo_output/digits.png.
@@ -58,7 +59,9 @@ def convolutions(images: hl.Buffer, weights: list[hl.ImageParam]) -> hl.Func:
     return logits
 
 
-def train(model: Callable[..., hl.Func], images: Array, labels: Array, start: list[Array], rate: float, steps: int) -> tuple[list[float], list[Array]]:
+def train(
+    model: Callable[..., hl.Func], images: Array, labels: Array, start: list[Array], rate: float, steps: int
+) -> tuple[list[float], list[Array]]:
     """Gradient descent on all samples at once. Gives the losses and the weights."""
     values = [w.astype(np.float32) for w in start]
     weights = [hl.ImageParam(hl.Float(32), w.ndim, f"weights{i}") for i, w in enumerate(values)]
@@ -111,11 +114,16 @@ def numpy_convolutions(images: Array, labels: Array, w: list[Array]) -> tuple[fl
     db = np.einsum("nc,ckyx->nkyx", d, w[2], optimize=True) * (b > 0)
     padded = np.pad(db, ((0, 0), (0, 0), (2, 2), (2, 2)))
     da = np.einsum("nkyxji,kcji->ncyx", windows(padded), w[1][..., ::-1, ::-1], optimize=True) * (a > 0)
-    return loss, [np.einsum("ncyxji,nkyx->kcji", windows(images), da, optimize=True), np.einsum("ncyxji,nkyx->kcji", windows(h), db, optimize=True),
-                  np.einsum("nc,nkyx->ckyx", d, g, optimize=True)]
+    return loss, [
+        np.einsum("ncyxji,nkyx->kcji", windows(images), da, optimize=True),
+        np.einsum("ncyxji,nkyx->kcji", windows(h), db, optimize=True),
+        np.einsum("nc,nkyx->ckyx", d, g, optimize=True),
+    ]
 
 
-def numpy_train(model: Callable[..., tuple[float, list[Array]]], images: Array, labels: Array, start: list[Array], rate: float, steps: int) -> list[float]:
+def numpy_train(
+    model: Callable[..., tuple[float, list[Array]]], images: Array, labels: Array, start: list[Array], rate: float, steps: int
+) -> list[float]:
     """The same descent in double precision."""
     weights, losses = [w.astype(np.float64) for w in start], []
     for _ in range(steps):
@@ -154,7 +162,8 @@ def run(samples: int = 1024, steps: int = 80) -> None:
         ours, _ = train(model, images, labels, weights, rate, steps)
         reference = numpy_train(by_hand, images, labels, weights, rate, steps)
         apart = float(np.max(np.abs(np.array(ours) / np.array(reference) - 1)))
-        print(f"   {title}: loss {ours[0]:.4f} -> {ours[-1]:.4f}; NumPy in double precision {reference[-1]:.4f}; largest difference {apart:.1e}")
+        print(f"   {title}: loss {ours[0]:.4f} -> {ours[-1]:.4f}; NumPy in double precision {reference[-1]:.4f}; largest difference "
+              f"{apart:.1e}")
         if apart > 1e-3 or ours[-1] > 0.5 * ours[0]:
             raise SystemExit("The losses do not agree, or do not fall.")
         curves[title] = (ours, reference)

@@ -77,5 +77,6 @@ def user_error(message: str) -> CompileError:
 
 
 def warn(message: str) -> None:
-    """Tell the user about something odd but legal: one line `Warning: ...` on Python's standard output, where Halide's compiler writes it too."""
+    """Tell the user about something odd but legal: one line `Warning: ...` on Python's standard output, where Halide's compiler writes it
+    too."""
     print(f"Warning: {message}", flush=True)

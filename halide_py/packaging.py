@@ -10,8 +10,8 @@
     )
 
 with `requires = ["setuptools", "halide_py"]` in the `[build-system]` of pyproject.toml. `import photo.brighten` then has the function
-`photo.brighten.brighten(image, out)` on arrays of NumPy or anything else with the buffer protocol. A wheel for many machines names a target that they all
-have; the default, `host`, is for this one.
+`photo.brighten.brighten(image, out)` on arrays of NumPy or anything else with the buffer protocol. A wheel for many machines names a target
+that they all have; the default, `host`, is for this one.
 """
 
 from __future__ import annotations
@@ -30,11 +30,21 @@ from setuptools.errors import CompileError
 class Pipeline(Extension):
     """One extension module: `name` is the module's, `source` the Python file with the Generator, which ends with `hl.main()`.
 
-    `generator` is the Generator's name and `function` that of the function, both by default the last part of `name`; `params` are GeneratorParams.
+    `generator` is the Generator's name and `function` that of the function, both by default the last part of `name`; `params` are
+    GeneratorParams.
     """
 
-    def __init__(self, name: str, source: str, *, generator: str = "", function: str = "", target: str = "host", params: Mapping[str, Any] | None = None,
-                 depends: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        source: str,
+        *,
+        generator: str = "",
+        function: str = "",
+        target: str = "host",
+        params: Mapping[str, Any] | None = None,
+        depends: Sequence[str] = (),
+    ) -> None:
         super().__init__(name, [], depends=[source, *depends])
         last = name.rpartition(".")[2]
         self.source, self.generator, self.function = source, generator or last, function or last
@@ -54,8 +64,20 @@ class BuildPipelines(build_ext):
         folder = os.path.join(self.build_temp, ext.name)
         os.makedirs(folder, exist_ok=True)
         words = [f"{k}={v}" for k, v in ext.params.items()]
-        command = [sys.executable, ext.source, "-g", ext.generator, "-f", ext.function, "-o", folder, "-e", "static_library,python_extension",
-                   f"target={ext.target}", *words]
+        command = [
+            sys.executable,
+            ext.source,
+            "-g",
+            ext.generator,
+            "-f",
+            ext.function,
+            "-o",
+            folder,
+            "-e",
+            "static_library,python_extension",
+            f"target={ext.target}",
+            *words,
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise CompileError(f"The Generator {ext.generator} of {ext.source} failed: {done.stderr.strip()}")

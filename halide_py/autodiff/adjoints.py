@@ -91,8 +91,10 @@ class _Update:
 
 @dataclass
 class AdjointSum:
-    """The adjoint of something (`what`) with the given dimensions and value types, as it is gathered. `base` is where it starts from (default 0),
-    `sizes` how many places there are in each dimension, as far as that is known. Outside of the `region`, if there is one, nothing else may be read: the adjoint is 0 there."""
+    """The adjoint of something (`what`) with the given dimensions and value types, as it is gathered. `base` is where it starts from
+    (default 0),
+    `sizes` how many places there are in each dimension, as far as that is known. Outside of the `region`, if there is one, nothing else may
+    be read: the adjoint is 0 there."""
 
     name: str
     args: tuple[str, ...]
@@ -112,7 +114,8 @@ class AdjointSum:
         return tuple(n.Variable(INT32, a) for a in self.args)
 
     def build(self, safe: Container[str] = ()) -> Func:
-        """The Func. `safe`: the Funcs that may be read anywhere. Users who ask for its updates, to schedule them, get them instead of sums apart."""
+        """The Func. `safe`: the Funcs that may be read anywhere. Users who ask for its updates, to schedule them, get them instead of sums
+        apart."""
         f = Func(self.name)
         if self._define(f, safe, True):
             f.function.with_updates = lambda: self._define_anew(f, safe)
@@ -163,7 +166,11 @@ class AdjointSum:
 
     def _inside(self, value: n.Expr, sums: Container[str], safe: Container[str]) -> n.Expr:
         """A value that reads what it may inside of the region only, 0 elsewhere: users of the adjoint rely on both."""
-        unsafe = [c for c in nodes_of(value, n.Call) if c.call_type in (n.CallType.Halide, n.CallType.Image) and c.name not in safe and c.name not in sums]
+        unsafe = [
+            c
+            for c in nodes_of(value, n.Call)
+            if c.call_type in (n.CallType.Halide, n.CallType.Image) and c.name not in safe and c.name not in sums
+        ]
         if not self.region or not any(v.name in self.args for v in nodes_of([a for c in unsafe for a in c.args], n.Variable)):
             return value
         inside: list[n.Expr] = []
@@ -182,7 +189,8 @@ def _sum(start: n.Expr | None, terms: Sequence[n.Expr]) -> n.Expr:
 
 
 def _selected(p: Placed) -> n.Expr:
-    """The value where it counts, zero elsewhere. Conditions of solving hold in the interior, which loop partitioning may use; those of remainders, at every
+    """The value where it counts, zero elsewhere. Conditions of solving hold in the interior, which loop partitioning may use; those of
+    remainders, at every
     other place or so."""
     remainders = [c for c in p.conditions if c.mask & n.Mod.bit]
     conditions = simplify(b.all_of(c for c in p.conditions if not c.mask & n.Mod.bit))
@@ -192,7 +200,8 @@ def _selected(p: Placed) -> n.Expr:
 
 
 def _domain(p: Placed, domains: dict[object, RDom]) -> RDom | None:
-    """The domain that a contribution is summed over, shared with others of the same ranges and predicate. Conditions restrict the domain of a
+    """The domain that a contribution is summed over, shared with others of the same ranges and predicate. Conditions restrict the domain of
+    a
     scatter, rather than the value: it may not touch places that do not count."""
     condition = p.condition() if p.is_scatter() else b.TRUE
     ranges = [(a.interval.min, a.interval.max) for a in p.axes]

@@ -1,10 +1,10 @@
 """Sums apart: a sum of many terms as a Func of its own, over exactly the places that have one, in vectors and blocks where that pays.
 
-A gradient of weights sums over whole images. In: a contribution `f[x] += v(x, i, ..., j)` where lo <= x <= hi, over the axes i (innermost) to j. Out: a Func `s`
-of x in [lo, hi] without these conditions, `s[x] += v(x, i, ..., j)`, and its value at x, 0 elsewhere. Where adjacent terms are adjacent in memory, and
-adjacent places are not, s has a dimension more, `s[lane, x] += v(x, 16 * t + lane, ..., j)`; where places are few, one more, `block`, for rows of
-the last axis; these are then added up. The order of the terms is fixed here, whatever the schedule; sums in parts also round less than
-one long sum. Limits: gathers only.
+A gradient of weights sums over whole images. In: a contribution `f[x] += v(x, i, ..., j)` where lo <= x <= hi, over the axes i (innermost)
+to j. Out: a Func `s` of x in [lo, hi] without these conditions, `s[x] += v(x, i, ..., j)`, and its value at x, 0 elsewhere. Where adjacent
+terms are adjacent in memory, and adjacent places are not, s has a dimension more, `s[lane, x] += v(x, 16 * t + lane, ..., j)`; where places
+are few, one more, `block`, for rows of the last axis; these are then added up. The order of the terms is fixed here, whatever the schedule;
+sums in parts also round less than one long sum. Limits: gathers only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _SOME = 64  # terms that are worth a Func
 
 
 def sum_apart(name: str, args: Sequence[str], p: Placed, sizes: Sequence[int | None]) -> n.Expr | None:
-    """The value of a contribution at the places `args`, from a Func that is made for it; None where that does not pay. `sizes`: how many places there are in each
+    """The value of a contribution at the places `args`, from a Func that is made for it; None where that does not pay. `sizes`: how many
+    places there are in each
     dimension, None where that is not known."""
     if p.is_scatter() or not p.axes or not all(a.interval.is_bounded() for a in p.axes):
         return None
@@ -79,7 +80,12 @@ def _ends(p: Placed, args: Sequence[str]) -> tuple[dict[str, Interval], list[n.E
         if isinstance(c, (n.LE, n.LT)) and c.a.type is INT32:
             strict = b.i32(1 if isinstance(c, n.LT) else 0)
             for variable, end, found, value in ((c.b, c.a, low, b.add(c.a, strict)), (c.a, c.b, high, b.sub(c.b, strict))):
-                if isinstance(variable, n.Variable) and variable.name in args and variable.name not in found and not unknown & set(free_variables(end)):
+                if (
+                    isinstance(variable, n.Variable)
+                    and variable.name in args
+                    and variable.name not in found
+                    and not unknown & set(free_variables(end))
+                ):
                     found[variable.name] = simplify(value)
                     break
             else:
@@ -93,7 +99,8 @@ def _ends(p: Placed, args: Sequence[str]) -> tuple[dict[str, Interval], list[n.E
 
 
 def _lane_axis(p: Placed, args: Sequence[str], sizes: Mapping[str, int | None], reads: Sequence[Read]) -> Axis | None:
-    """The axis whose adjacent terms are adjacent in memory, where this does not hold for a dimension that is known to be as long as a vector."""
+    """The axis whose adjacent terms are adjacent in memory, where this does not hold for a dimension that is known to be as long as a
+    vector."""
     for v in args:
         if dense_along(reads, v) and (sizes[v] or 0) >= LANES:
             return None
@@ -138,7 +145,13 @@ class _Maker:
         rows = simplify(b.div(b.add(_extent(last.interval), b.i32(_BLOCKS - 1)), b.i32(_BLOCKS)))
         steps = simplify(b.div(b.add(_extent(first.interval), b.i32(LANES - 1)), b.i32(LANES)))
         middle = axes[1:-1] if several else axes[1:]
-        domain = RDom([(0, Expr.of(steps)), *((Expr.of(_low(a)), Expr.of(_extent(a.interval))) for a in middle), *([(0, Expr.of(rows))] if several else [])])
+        domain = RDom(
+            [
+                (0, Expr.of(steps)),
+                *((Expr.of(_low(a)), Expr.of(_extent(a.interval))) for a in middle),
+                *([(0, Expr.of(rows))] if several else []),
+            ]
+        )
         r = [domain[i].as_node() for i in range(domain.dimensions())]
         at: dict[str, n.Expr] = {a.name: r[1 + i] for i, a in enumerate(middle)}
         at[first.name] = b.add(_low(first), b.add(b.mul(r[0], b.i32(LANES)), n.Variable(INT32, lane)))

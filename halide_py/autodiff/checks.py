@@ -118,14 +118,22 @@ def _gradient(d: Func, values: Array, mins: Sequence[int]) -> Array:
     return np.array(out, np.float64)
 
 
-def check_gradients(output: Func, wrt: Sequence[Any], bounds: Any = None, eps: float | None = None, tolerance: float | None = None, elements: int = 256,
-                    seed: int = 0) -> GradientReport:
+def check_gradients(
+    output: Func,
+    wrt: Sequence[Any],
+    bounds: Any = None,
+    eps: float | None = None,
+    tolerance: float | None = None,
+    elements: int = 256,
+    seed: int = 0,
+) -> GradientReport:
     """Compare the reverse mode with central differences, for the numbers the inputs hold now.
 
-    `wrt`: Buffers, ImageParams and Params. `bounds`: for an output with dimensions the region, a (min, extent) pair a dimension; its values are summed with
-    random weights. Differences are those of a copy of the pipeline in double precision, with step `eps` (default 1e-6; 1e-2 if a function exists
-    in single precision only). They agree if they differ by at most `tolerance` (default 1e-3; 2e-2) of their size, or of 5% of the largest of the input. Of
-    inputs with more than `elements` elements so many are drawn at random (`seed`). Print the report, or test it: it is true when all agree.
+    `wrt`: Buffers, ImageParams and Params. `bounds`: for an output with dimensions the region, a (min, extent) pair a dimension; its values
+    are summed with random weights. Differences are those of a copy of the pipeline in double precision, with step `eps` (default 1e-6; 1e-2
+    if a function exists in single precision only). They agree if they differ by at most `tolerance` (default 1e-3; 2e-2) of their size, or
+    of 5% of the largest of the input. Of inputs with more than `elements` elements so many are drawn at random (`seed`). Print the report,
+    or test it: it is true when all agree.
 
     Away from the gradient itself nothing is proved: at a kink the two differ, and rightly so.
 
@@ -175,8 +183,8 @@ def _difference(loss: Func, made: Any, values: Array, mins: Sequence[int], at: t
 
 
 def check_dot_product(output: Func, wrt: Sequence[Any], bounds: Any = None, tolerance: float = 1e-4, seed: int = 0) -> tuple[float, float]:
-    """The dot-product test: for random directions u of the inputs and weights w of the output, <J u, w> by the forward mode and <u, J^T w> by the reverse
-    mode. Gives both; they are equal for any pipeline. Arguments as for `check_gradients`.
+    """The dot-product test: for random directions u of the inputs and weights w of the output, <J u, w> by the forward mode and <u, J^T w>
+    by the reverse mode. Gives both; they are equal for any pipeline. Arguments as for `check_gradients`.
 
     Raises CompileError, with both numbers, when they differ by more than `tolerance` of the sum of the sizes of their terms.
     """
@@ -194,6 +202,7 @@ def check_dot_product(output: Func, wrt: Sequence[Any], bounds: Any = None, tole
     reverse = float(sum(t.sum() for t in terms))
     size = float(sum(np.abs(t).sum() for t in terms))
     if not abs(forward - reverse) <= tolerance * max(size, 1e-12):
-        raise user_error(f"The dot-product test of Func {output.name()} fails: <J u, w> is {forward:.9g} by the forward mode, <u, J^T w> is {reverse:.9g} by the "
+        raise user_error(f"The dot-product test of Func {output.name()} fails: <J u, w> is {forward:.9g} by the forward mode, <u, J^T w> "
+                         f"is {reverse:.9g} by the "
                          "reverse mode; a gradient rule is not the derivative of what its function computes")
     return forward, reverse

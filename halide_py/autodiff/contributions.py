@@ -1,10 +1,10 @@
 """Contributions: what one definition adds to the adjoint of what it reads, and where; turned from scatters into gathers.
 
-`f[x] = 3 * g[2*x + 1]` over x in [0, n) contributes 3 * df[x] to dg at 2*x + 1. `place` solves that for x: dg[u] += 3 * df[(u - 1) / 2] where
-(u - 1) % 2 == 0 and 0 <= (u - 1) / 2 < n, so that the adjoint of a stencil is a stencil. Each coordinate is solved for the variable that runs over
-the most values; variables that are left become a reduction domain. A coordinate that cannot be solved (clamped, data-dependent)
-stays on the left-hand side, as a scatter. Source: Li et al., Differentiable programming for image processing and deep learning in
-Halide, ACM TOG 37(4), 2018, section 4.2 (scatter-to-gather conversion).
+`f[x] = 3 * g[2*x + 1]` over x in [0, n) contributes 3 * df[x] to dg at 2*x + 1. `place` solves that for x: dg[u] += 3 * df[(u - 1) / 2]
+where (u - 1) % 2 == 0 and 0 <= (u - 1) / 2 < n, so that the adjoint of a stencil is a stencil. Each coordinate is solved for the variable
+that runs over the most values; variables that are left become a reduction domain. A coordinate that cannot be solved (clamped,
+data-dependent) stays on the left-hand side, as a scatter. Source: Li et al., Differentiable programming for image processing and deep
+learning in Halide, ACM TOG 37(4), 2018, section 4.2 (scatter-to-gather conversion).
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ class Contribution:
 @dataclass
 class Placed:
     """A contribution in the target's own variables: `lhs` has the variable itself where the coordinate was solved. `conditions` are those
-    of solving; the value counts where they and the guard hold. `axes` are summed over. `regions` need no test: elsewhere the value is zero anyway."""
+    of solving; the value counts where they and the guard hold. `axes` are summed over. `regions` need no test: elsewhere the value is zero
+    anyway."""
 
     lhs: tuple[n.Expr, ...]
     value: n.Expr
@@ -219,19 +220,24 @@ def place(c: Contribution, target: Sequence[n.Variable]) -> Placed:
     lhs = tuple(e for e in s.lhs if e is not None)
     conditions = [s.now(k) for k in s.conditions]
     kept = [k for k in conditions if not b.is_true(k)]
-    return Placed(lhs, s.now(c.term.value), s.now(c.term.guard), kept, list(s.axes.values()), lhs != s.target, [s.now(k) for k in s.regions])
+    return Placed(
+        lhs, s.now(c.term.value), s.now(c.term.guard), kept, list(s.axes.values()), lhs != s.target, [s.now(k) for k in s.regions]
+    )
 
 
 def check_bounded(axes: Iterable[Axis], what: str, where: str) -> None:
     """Raise CompileError when an axis to be summed over has no known interval."""
     for a in axes:
         if not a.interval.is_bounded():
-            raise CompileError(f"The derivative of {what} sums over {a.title} of {where}, but the region it is needed over is not known: an access to "
-                               "it is not bounded. Clamp the index with hl.clamp(index, 0, n - 1), or give propagate_adjoints() the bounds of the output")
+            raise CompileError(f"The derivative of {what} sums over {a.title} of {where}, but the region it is needed over is not known: "
+                               f"an access to "
+                               "it is not bounded. Clamp the index with hl.clamp(index, 0, n - 1), or give propagate_adjoints() the bounds "
+                               "of the output")
 
 
 def vanishing(roots: Sequence[n.Expr], names: Container[str], axes: Iterable[str]) -> frozenset[str]:
-    """Those of the axes that a value may leave, given that the Funcs of certain names are zero outside of their regions: if all else is read at places that do not
+    """Those of the axes that a value may leave, given that the Funcs of certain names are zero outside of their regions: if all else is
+    read at places that do not
     depend on the axis (weights, say)."""
     kept = set(axes)
     for c in nodes_of(roots, n.Call):

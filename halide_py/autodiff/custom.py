@@ -1,7 +1,8 @@
 """Rules that users attach to functions of Exprs or of Funcs: `custom_gradient`, `with_gradient` and `stop_gradient`.
 
-A function of Exprs marks its value by a call of an intrinsic that is the identity, and that lowering drops: `custom_gradient(result, argument, ...)` has
-its rule in the row it refers to, like any other function. A function of Funcs hangs its rule at the Funcs it returns (`opaque`).
+A function of Exprs marks its value by a call of an intrinsic that is the identity, and that lowering drops: `custom_gradient(result,
+argument, ...)` has its rule in the row it refers to, like any other function. A function of Funcs hangs its rule at the Funcs it returns
+(`opaque`).
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ def _marked(name: str, value: n.Expr, args: Sequence[n.Expr], hook: Hook, **extr
 def with_gradient(value: Any, partials: Mapping[Any, Any] | Sequence[tuple[Any, Any]]) -> Expr:
     """`value`, whose derivative for each argument is the partial that is given: pairs `[(argument, partial), ...]` of Exprs.
 
-    What `value` is made of is not looked at. An argument is any float Expr; derivatives go on through it. A partial is a number or an Expr of the
-    value's type. A straight-through estimator, which rounds but has the derivative of the identity:
+    What `value` is made of is not looked at. An argument is any float Expr; derivatives go on through it. A partial is a number or an Expr
+    of the value's type. A straight-through estimator, which rounds but has the derivative of the identity:
 
     >>> quantized = hl.with_gradient(hl.round(e), [(e, 1.0)])
 
@@ -54,7 +55,8 @@ def with_gradient(value: Any, partials: Mapping[Any, Any] | Sequence[tuple[Any, 
     rates = [const(node.type, p) if literal(p) is not None else to_node(p) for _, p in pairs]
     for i, (a, p) in enumerate(zip(args, rates)):
         if not a.type.is_float() or p.type is not node.type:
-            raise user_error(f"with_gradient: argument {i + 1} is {a.type} and its partial {p.type}; both have to be floats, the partial of the value's type, "
+            raise user_error(f"with_gradient: argument {i + 1} is {a.type} and its partial {p.type}; both have to be floats, the partial "
+                             f"of the value's type, "
                              f"{node.type}")
 
     def hook(adjoint: Expr, result: Expr, value: Expr, *rest: Expr) -> tuple[Expr | None, ...]:
@@ -75,16 +77,17 @@ class CustomGradient:
     def backward(self, hook: Hook) -> Hook:
         """Register the rule: `hook(adjoint, result, *args)` gives the adjoint of each argument, None for those without. Also a decorator.
 
-        For a function of Exprs all of them are Exprs (`adjoint` and `result` tuples of them if it returns several). For one of Funcs `adjoint` and
-        `result` are Funcs (tuples of Funcs if it returns several); it gives for a Func or image a Func over the same dimensions, for a Param or other Expr
-        an Expr or a Func without dimensions.
+        For a function of Exprs all of them are Exprs (`adjoint` and `result` tuples of them if it returns several). For one of Funcs
+        `adjoint` and `result` are Funcs (tuples of Funcs if it returns several); it gives for a Func or image a Func over the same
+        dimensions, for a Param or other Expr an Expr or a Func without dimensions.
         """
         self._hook = hook
         return hook
 
     def _rule(self) -> Hook:
         if self._hook is None:
-            raise user_error(f"The function {self._function.__name__} is a custom_gradient, but has no rule; register one: @{self._function.__name__}.backward")
+            raise user_error(f"The function {self._function.__name__} is a custom_gradient, but has no rule; register one: "
+                             f"@{self._function.__name__}.backward")
         return self._hook
 
     def _of_exprs(self, adjoint: Any, result: Any, value: Any, *args: Any) -> tuple[Any, ...]:
@@ -93,7 +96,8 @@ class CustomGradient:
         return (None, *parts)
 
     def _of_several(self, name: str, values: Sequence[n.Expr], args: Sequence[n.Expr]) -> tuple[Expr, ...]:
-        """The results of a function of Exprs that returns several. A rule is linear in the adjoints: it is asked for one result at a time, the others being 0."""
+        """The results of a function of Exprs that returns several. A rule is linear in the adjoints: it is asked for one result at a time,
+        the others being 0."""
         count = len(values)
 
         def hook_of(i: int) -> Hook:
@@ -104,7 +108,9 @@ class CustomGradient:
                 return (None, *[None] * count, *(parts if isinstance(parts, (tuple, list)) else (parts,)))
             return hook
 
-        return tuple(_marked(name, v, [*values, *args], hook_of(i), inside=True) if v.type.is_float() else Expr.of(v) for i, v in enumerate(values))
+        return tuple(
+            _marked(name, v, [*values, *args], hook_of(i), inside=True) if v.type.is_float() else Expr.of(v) for i, v in enumerate(values)
+        )
 
     def _of_funcs(self, *given: Any) -> Any:
         return self._rule()(*given)
@@ -118,7 +124,8 @@ class CustomGradient:
         if results and all(isinstance(r, Func) for r in results):
             return self._funcs(name, results, args, isinstance(value, (tuple, list)))
         if not exprs:
-            raise user_error(f"custom_gradient: {name}() is given Funcs or images, so it has to return a Func or a tuple of Funcs, not {value!r}")
+            raise user_error(f"custom_gradient: {name}() is given Funcs or images, so it has to return a Func or a tuple of Funcs, not "
+                             f"{value!r}")
         nodes = list(map(to_node, args))
         if is_tuple_like(value):
             return self._of_several(name, list(map(to_node, to_tuple(value))), nodes)
@@ -149,7 +156,7 @@ def custom_gradient(function: Callable[..., Any]) -> CustomGradient:
     ... def _(adjoint, result, x):
     ...     return adjoint / (1 + hl.exp(-x))
 
-    What it returns decides: an Expr or a tuple of Exprs, or a Func or tuple of Funcs. Arguments of the latter may be Funcs, images (Buffer, ImageParam), Params, Exprs without
-    Vars, and anything else, which is passed on. What the derivative should reach has to be an argument.
+    What it returns decides: an Expr or a tuple of Exprs, or a Func or tuple of Funcs. Arguments of the latter may be Funcs, images (Buffer,
+    ImageParam), Params, Exprs without Vars, and anything else, which is passed on. What the derivative should reach has to be an argument.
     """
     return CustomGradient(function)

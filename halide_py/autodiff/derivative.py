@@ -1,8 +1,8 @@
 """propagate_adjoints: reverse mode over a whole pipeline. Funcs are visited users first, the stages of each backwards.
 
 What a Func's adjoint is gathered from is complete when the Func is reached; then its adjoint Func is made, its updates are reversed one
-by one (`updates`, `tape`), and its definitions contribute to the adjoints of what they read. Source: Li et al., Differentiable programming for
-image processing and deep learning in Halide, ACM TOG 37(4), 2018; behaviour of Halide's src/Derivative.cpp.
+by one (`updates`, `tape`), and its definitions contribute to the adjoints of what they read. Source: Li et al., Differentiable programming
+for image processing and deep learning in Halide, ACM TOG 37(4), 2018; behaviour of Halide's src/Derivative.cpp.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _UNUSED = "the output does not depend on it, or only inside of a custom_gradient
 class Derivative:
     """The adjoints of everything an output depends on: `d[f]` is the Func of the output's derivative for the values of `f`.
 
-    `d[func]` is for the values of the pure definition of a Func, `d[func, k]` for its values behind update k; `d[buffer]`, `d[image_param]` are for the
-    elements of an input, `d[param]` for a scalar parameter (a Func without dimensions). The dimensions are those of the Func or input, the
-    types those of its values. An adjoint is 0 where the output does not depend on a value. All of them are ordinary Funcs, which can be
-    scheduled by hand (they come with a default schedule) and differentiated again.
+    `d[func]` is for the values of the pure definition of a Func, `d[func, k]` for its values behind update k; `d[buffer]`, `d[image_param]`
+    are for the elements of an input, `d[param]` for a scalar parameter (a Func without dimensions). The dimensions are those of the Func or
+    input, the types those of its values. An adjoint is 0 where the output does not depend on a value. All of them are ordinary Funcs, which
+    can be scheduled by hand (they come with a default schedule) and differentiated again.
 
     `notes` says which updates had to save intermediate values, and how many.
     """
@@ -69,7 +69,8 @@ class Derivative:
         return found
 
     def __contains__(self, key: Any) -> bool:
-        """Whether the output depends on an input (a Buffer, ImageParam, Param or Argument) by floats; where it does, reading `d[key]` may still
+        """Whether the output depends on an input (a Buffer, ImageParam, Param or Argument) by floats; where it does, reading `d[key]` may
+        still
         raise."""
         return getattr(key, "param", None) in self._inputs
 
@@ -185,7 +186,9 @@ class _Pass:
             adjoint = reverse_loop(self, stage, adjoint, region[k - 1]) if before is None else before
         self.stages[f, 0] = adjoint
         stage = stage_of(f, 0, region[0])
-        leaves = reverse(seeds(stage, stage.values, reads(adjoint, stage.args), b.TRUE), stage.where(), lambda term: self._keep(stage, term))
+        leaves = reverse(
+            seeds(stage, stage.values, reads(adjoint, stage.args), b.TRUE), stage.where(), lambda term: self._keep(stage, term)
+        )
         self.spread(stage, leaves)
 
     def _result(self, rule: FuncRule, f: Function, adjoint: Func | None) -> None:
@@ -197,7 +200,9 @@ class _Pass:
         if not known or any(o in left for o in rule.outputs):
             return
         adjoints = [known.get(o) or self.adjoint_sum(o, len(o.updates)).build() for o in rule.outputs]
-        given, leaves = apply_rule(rule, adjoints, lambda target: self.regions.needed.get(target, (Interval.everything(),) * len(target.args)))
+        given, leaves = apply_rule(
+            rule, adjoints, lambda target: self.regions.needed.get(target, (Interval.everything(),) * len(target.args))
+        )
         for one in given:
             self._sum_for(one.target).add(one.index, one.contribution, rule.title())
         for leaf, term in leaves:
@@ -205,7 +210,8 @@ class _Pass:
             self._sum_of(leaf).add(leaf.value_index if isinstance(leaf, n.Call) else 0, Contribution(at, term, ()), rule.title())
 
     def _keep(self, stage: Stage, term: Term) -> Term:
-        """A term that is used at several places, as a Func of its own: 0 outside of the region, so that a stencil of it needs no conditions."""
+        """A term that is used at several places, as a Func of its own: 0 outside of the region, so that a stencil of it needs no
+        conditions."""
         f = Func(f"{plain(stage.function.name)}_adjoint_inside")
         inside = simplify(b.all_of(a.inside(a.variable()) for a in stage.axes))
         value = b.select(b.and_(inside if b.is_true(inside) else b.likely(inside), term.guard), term.value, b.const(term.value.type, 0))
@@ -233,14 +239,18 @@ def _size(i: Interval) -> int | None:
 
 def _sizes(p: Parameter) -> tuple[int | None, ...]:
     """The extents of an input, as far as they are known now."""
-    return tuple(p.buffer.dim(d).extent() if p.buffer is not None else b.as_int(e) if (e := p.dims[d].extent) is not None else None for d in range(p.dimensions))
+    return tuple(
+        p.buffer.dim(d).extent() if p.buffer is not None else b.as_int(e) if (e := p.dims[d].extent) is not None else None
+        for d in range(p.dimensions)
+    )
 
 
 def propagate_adjoints(output: Func, adjoint: Func | Buffer | None = None, output_bounds: Any = None) -> Derivative:
     """The derivatives of `output` for every Func, input and parameter it depends on, by the reverse mode.
 
-    Without `adjoint` the output is a scalar (a Func without dimensions), or the sum of all its values. With a Buffer of adjoints, one for each value over
-    the buffer's bounds, each is weighted. With a Func of adjoints the region is `output_bounds`: a (min, extent) pair for each dimension.
+    Without `adjoint` the output is a scalar (a Func without dimensions), or the sum of all its values. With a Buffer of adjoints, one for
+    each value over the buffer's bounds, each is weighted. With a Func of adjoints the region is `output_bounds`: a (min, extent) pair for
+    each dimension.
 
     Raises CompileError for an operation without gradient rule (naming the function, the Func and the update, with the line that registers a
     rule), for a sum over a region that is not known, and for adjoints that do not match the output.
@@ -266,8 +276,8 @@ def propagate_adjoints(output: Func, adjoint: Func | Buffer | None = None, outpu
 def schedule_gradients(d: Derivative, loops: bool = True) -> Derivative:
     """Turn the default loops of a Derivative's Funcs on or off: vectors over the first dimension, threads over the last.
 
-    They are on after `propagate_adjoints`, and concern stages without directives only: scheduling a stage of `d[f]`, or computing another Func at one of
-    its loops, replaces them there. Without them every loop is serial. Where Funcs are computed stays as it is. Gives `d`.
+    They are on after `propagate_adjoints`, and concern stages without directives only: scheduling a stage of `d[f]`, or computing another
+    Func at one of its loops, replaces them there. Without them every loop is serial. Where Funcs are computed stays as it is. Gives `d`.
     """
     for f in d.scheduled:
         f.schedule.default_loops = loops
@@ -280,7 +290,8 @@ def _seed(output: Func, adjoint: Func | Buffer | None, bounds: Any) -> tuple[Fun
     f = output.function
     if adjoint is None:
         if len(f.types) > 1:
-            raise user_error(f"propagate_adjoints() of Func {f.name}, which has {len(f.types)} values; give it a Func with the adjoint of each, and bounds")
+            raise user_error(f"propagate_adjoints() of Func {f.name}, which has {len(f.types)} values; give it a Func with the adjoint of "
+                             f"each, and bounds")
         return _ones(f), (Interval.everything(),) * len(f.args)
     if isinstance(adjoint, Buffer):
         if bounds is not None:

@@ -1,4 +1,5 @@
-"""The gradient rules of node kinds and intrinsics. Exactly at a kink, `max(a, b)` and `min(a, b)` give the adjoint to a, and abs() gives none."""
+"""The gradient rules of node kinds and intrinsics. Exactly at a kink, `max(a, b)` and `min(a, b)` give the adjoint to a, and abs() gives
+none."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Funcs the reverse pass does not look inside: results of `custom_gradient` functions, and extern stages. A rule turns their adjoints into those of the
-arguments.
+"""Funcs the reverse pass does not look inside: results of `custom_gradient` functions, and extern stages. A rule turns their adjoints into
+those of the arguments.
 
-A `FuncRule` hangs at each Function it stands for; those of extern stages are found by the name of the C function. To the reverse pass such a
-Function reads its arguments and nothing else, and the regions of what it really reads still follow from its definitions. A rule
+A `FuncRule` hangs at each Function it stands for; those of extern stages are found by the name of the C function. To the reverse pass such
+a Function reads its arguments and nothing else, and the regions of what it really reads still follow from its definitions. A rule
 of several results is asked once, when the adjoints of all are complete.
 """
 
@@ -35,7 +35,8 @@ Callees = Callable[[Function], Iterable[Function]]
 
 @dataclass(eq=False)
 class FuncRule:
-    """`hook(adjoint, result, *inputs)` gives the adjoint of each input; `adjoint` and `result` are Funcs, or tuples of them for several results.
+    """`hook(adjoint, result, *inputs)` gives the adjoint of each input; `adjoint` and `result` are Funcs, or tuples of them for several
+    results.
     `name` is the function's, `where` that of the call; `inputs` are the arguments as the user gave them."""
 
     name: str
@@ -65,9 +66,9 @@ _TANGENTS: dict[str, Callable[..., Any]] = {}  # those for forward mode
 def register_extern_stage_gradient(name: str, hook: Callable[..., Any]) -> Callable[..., Any]:
     """Give every extern stage of a C function its gradient rule: `hook(adjoint, result, *params)`.
 
-    `adjoint` and `result` are Funcs, `params` what `define_extern` was given. It returns for each a Func over the same dimensions (which may be an extern
-    stage itself), an Expr or a Func without dimensions for a scalar, or None. `define_extern(..., gradient=hook)` is for one stage
-    alone, and goes first. Returns the hook.
+    `adjoint` and `result` are Funcs, `params` what `define_extern` was given. It returns for each a Func over the same dimensions (which
+    may be an extern stage itself), an Expr or a Func without dimensions for a scalar, or None. `define_extern(..., gradient=hook)` is for
+    one stage alone, and goes first. Returns the hook.
     """
     if not callable(hook):
         raise TypeError(f"register_extern_stage_gradient({name!r}, ...) takes a function (adjoint, result, *params), not {hook!r}")
@@ -78,9 +79,10 @@ def register_extern_stage_gradient(name: str, hook: Callable[..., Any]) -> Calla
 def register_extern_stage_tangent(name: str, hook: Callable[..., Any]) -> Callable[..., Any]:
     """Give every extern stage of a C function its rule for forward mode: `hook(tangents, result, *params)`.
 
-    `result` is the stage's Func, `params` what `define_extern` was given, `tangents` a tuple with the tangent of each: a Func over the dimensions of a Func or
-    image, an Expr for a scalar, None for what does not move. It returns the tangent of the result: a Func over its dimensions, with one value for each of its
-    floats (which may be an extern stage itself). `define_extern(..., tangent=hook)` is for one stage alone, and goes first. Returns the hook.
+    `result` is the stage's Func, `params` what `define_extern` was given, `tangents` a tuple with the tangent of each: a Func over the
+    dimensions of a Func or image, an Expr for a scalar, None for what does not move. It returns the tangent of the result: a Func over its
+    dimensions, with one value for each of its floats (which may be an extern stage itself). `define_extern(..., tangent=hook)` is for one
+    stage alone, and goes first. Returns the hook.
     """
     if not callable(hook):
         raise TypeError(f"register_extern_stage_tangent({name!r}, ...) takes a function (tangents, result, *params), not {hook!r}")
@@ -89,7 +91,8 @@ def register_extern_stage_tangent(name: str, hook: Callable[..., Any]) -> Callab
 
 
 def stage_tangent(f: Function, tangents: Callable[[Any], Any]) -> Func:
-    """The tangent of an extern stage by its rule; `tangents` gives that of an argument. Raises CompileError without a rule, and for one that gives something else."""
+    """The tangent of an extern stage by its rule; `tangents` gives that of an argument. Raises CompileError without a rule, and for one
+    that gives something else."""
     extern = f.extern
     assert extern is not None
     name = extern.row.name
@@ -97,15 +100,21 @@ def stage_tangent(f: Function, tangents: Callable[[Any], Any]) -> Func:
     given = _given(f)
     if hook is None:
         args = ", ".join(f"a{i}" for i in range(len(given)))
-        raise CompileError(f"Func {f.name} is an extern stage, computed by the C function {name}, and depends on what propagate_tangents() was given, but has no rule "
-                           f"for forward mode ({f.where}). Register one before: hl.register_extern_stage_tangent({name!r}, lambda tangents, result, {args}: ...). "
+        raise CompileError(f"Func {f.name} is an extern stage, computed by the C function {name}, and depends on what propagate_tangents() "
+                           f"was given, but has no rule "
+                           f"for forward mode ({f.where}). Register one before: hl.register_extern_stage_tangent({name!r}, lambda "
+                           f"tangents, result, {args}: ...). "
                            "It returns a Func of tangents; tangents has that of each argument, None for what does not move")
     found = hook(tuple(map(tangents, given)), Func.of(f), *given)
     floats = tuple(t for t in f.types if t.is_float())
     if not isinstance(found, Func) or not found.defined() or found.dimensions() != len(f.args) or tuple(found.types()) != floats:
-        got = f"Func {found.name()} of {found.dimensions()} dimensions and types {', '.join(map(str, found.types()))}" if isinstance(found, Func) and found.defined() \
+        got = (
+            f"Func {found.name()} of {found.dimensions()} dimensions and types {', '.join(map(str, found.types()))}"
+            if isinstance(found, Func) and found.defined()
             else repr(found)
-        raise CompileError(f"The tangent rule of {name}() ({f.where}) returned {got}; return a Func over the {len(f.args)} dimensions of {f.name}, of types "
+        )
+        raise CompileError(f"The tangent rule of {name}() ({f.where}) returned {got}; return a Func over the {len(f.args)} dimensions of "
+                           f"{f.name}, of types "
                            f"{', '.join(map(str, floats))}")
     return found
 
@@ -117,7 +126,8 @@ def _given(f: Function) -> tuple[Any, ...]:
 
 
 def rule_of(f: Function) -> FuncRule | None:
-    """The rule that stands for a Function, None when its definitions do. That of an extern stage without any raises CompileError when it is asked."""
+    """The rule that stands for a Function, None when its definitions do. That of an extern stage without any raises CompileError when it is
+    asked."""
     if f.gradient is None and f.extern is not None:
         name = f.extern.row.name
         f.gradient = FuncRule(name, f.where, (f,), _given(f), lambda *given: _extern_hook(f)(*given))
@@ -134,8 +144,10 @@ def _extern_hook(f: Function) -> Callable[..., Any]:
     hook = extern.gradient or _STAGES.get(extern.row.name)
     if hook is None:
         args = ", ".join(f"a{i}" for i in range(len(extern.given)))
-        raise CompileError(f"Func {f.name} is an extern stage, computed by the C function {extern.row.name}, which has no gradient rule ({f.where}). Register "
-                           f"one before propagate_adjoints(): hl.register_extern_stage_gradient({extern.row.name!r}, lambda adjoint, result, {args}: ...). "
+        raise CompileError(f"Func {f.name} is an extern stage, computed by the C function {extern.row.name}, which has no gradient rule "
+                           f"({f.where}). Register "
+                           f"one before propagate_adjoints(): hl.register_extern_stage_gradient({extern.row.name!r}, lambda adjoint, "
+                           f"result, {args}: ...). "
                            "It returns a Func of adjoints for each argument, None where it is not differentiable")
     return hook
 
@@ -189,7 +201,9 @@ def read_parameters(f: Function) -> list[Parameter]:
     else:
         roots = [to_node(given) for given in rule.inputs if _is_expr(given)]
         images = [given.param for given in rule.inputs if _is_image(given)]
-    found = [c.param for c in nodes_of(roots, (n.Call, n.Variable)) if isinstance(c, n.Call) or c.param is not None and not c.param.is_buffer]
+    found = [
+        c.param for c in nodes_of(roots, (n.Call, n.Variable)) if isinstance(c, n.Call) or c.param is not None and not c.param.is_buffer
+    ]
     return [p for p in dict.fromkeys([*found, *images]) if isinstance(p, Parameter) and p.type.is_float()]
 
 
@@ -203,14 +217,18 @@ def _is_image(given: Any) -> bool:
     return isinstance(param, Parameter) and param.is_buffer
 
 
-def apply_rule(rule: FuncRule, adjoints: Sequence[Func], region: Callable[[Function], Sequence[Interval]]) -> tuple[list[Given], list[tuple[n.Expr, Term]]]:
-    """What a rule adds to the adjoints of Funcs and images it was given, and of the leaves of Exprs; `region` is where the adjoint of a Func counts."""
+def apply_rule(
+    rule: FuncRule, adjoints: Sequence[Func], region: Callable[[Function], Sequence[Interval]]
+) -> tuple[list[Given], list[tuple[n.Expr, Term]]]:
+    """What a rule adds to the adjoints of Funcs and images it was given, and of the leaves of Exprs; `region` is where the adjoint of a
+    Func counts."""
     results = tuple(map(Func.of, rule.outputs))
     single = len(results) == 1
     returned = rule.hook(adjoints[0] if single else tuple(adjoints), results[0] if single else results, *rule.inputs)
     parts = list(returned) if isinstance(returned, (tuple, list)) else [returned]
     if len(parts) != len(rule.inputs):
-        raise CompileError(f"{rule.title()} returned {len(parts)} adjoints for {len(rule.inputs)} arguments; return one for each, None where it is not "
+        raise CompileError(f"{rule.title()} returned {len(parts)} adjoints for {len(rule.inputs)} arguments; return one for each, None "
+                           f"where it is not "
                            "differentiable")
     given: list[Given] = []
     leaves: list[tuple[n.Expr, Term]] = []
@@ -232,7 +250,9 @@ def apply_rule(rule: FuncRule, adjoints: Sequence[Func], region: Callable[[Funct
     return given, leaves
 
 
-def _for_dimensions(what: str, target: Target, types: Sequence[Type], names: Sequence[str], region: Sequence[Interval], part: Any) -> Iterator[Given]:
+def _for_dimensions(
+    what: str, target: Target, types: Sequence[Type], names: Sequence[str], region: Sequence[Interval], part: Any
+) -> Iterator[Given]:
     """A Func of adjoints, over the dimensions of a Func or image."""
     if not isinstance(part, Func):
         raise CompileError(f"{what} a {type(part).__name__}; return a Func over the {len(names)} dimensions of {target.name}")
@@ -254,7 +274,8 @@ def _for_expr(what: str, argument: n.Expr, part: Any) -> list[tuple[n.Expr, Term
     """The adjoint of an Expr without free Vars, passed on to what it is made of."""
     if isinstance(part, Func):
         if not part.defined() or part.dimensions():
-            raise CompileError(f"{what} Func {part.name()}, which has dimensions; the argument is one value: return an Expr or a Func without dimensions")
+            raise CompileError(f"{what} Func {part.name()}, which has dimensions; the argument is one value: return an Expr or a Func "
+                               f"without dimensions")
         value = reads(part, ())[0]
     else:
         value = b.const(argument.type, part) if literal(part) is not None else to_node(part)

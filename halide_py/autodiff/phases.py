@@ -1,7 +1,7 @@
 """Phases: contributions of one value at different remainders of a coordinate, as one.
 
-Each element of `f[2 * x] + f[2 * x + 1]` adds the same to both of its places: `d[u] += v[u / 2] where u % 2 == 0` and `... where u % 2 == 1`. In: pure
-contributions. Out: those that differ in the remainder alone, and have all of them, are one without that condition.
+Each element of `f[2 * x] + f[2 * x + 1]` adds the same to both of its places: `d[u] += v[u / 2] where u % 2 == 0` and `... where u % 2 ==
+1`. In: pure contributions. Out: those that differ in the remainder alone, and have all of them, are one without that condition.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Pieces: a contribution whose coordinates are clamped or mirrored, as several whose coordinates can be solved.
 
-`f[x] = g[clamp(x, lo, hi)]` contributes to dg at x where lo <= x <= hi, at lo for the sum of all x < lo, and at hi for the sum of all x > hi: a gather,
-and two sums over the few values outside. In general each Min, Max and Select of integers in a coordinate gives a piece for each of its
-sides, under the condition that chooses it; the intervals of the axes are narrowed by these conditions. Limits: coordinates that read data stay
-whole (a scatter), and so do contributions that would fall into too many pieces or that do not become easier.
+`f[x] = g[clamp(x, lo, hi)]` contributes to dg at x where lo <= x <= hi, at lo for the sum of all x < lo, and at hi for the sum of all x >
+hi: a gather, and two sums over the few values outside. In general each Min, Max and Select of integers in a coordinate gives a piece for
+each of its sides, under the condition that chooses it; the intervals of the axes are narrowed by these conditions. Limits: coordinates that
+read data stay whole (a scatter), and so do contributions that would fall into too many pieces or that do not become easier.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def _is_easy(p: Placed, target: Sequence[n.Variable], narrowed: Contribution, c:
 
 
 def _choice(e: n.Expr) -> n.Expr | None:
-    """What to split next in a coordinate: a Select from the outside in, else a Min or Max from the inside out, whose condition is free of remainders. None
+    """What to split next in a coordinate: a Select from the outside in, else a Min or Max from the inside out, whose condition is free of
+    remainders. None
     without any, or where data decides."""
     if any(c.call_type in (n.CallType.Halide, n.CallType.Image) for c in nodes_of(e, n.Call)):
         return None
@@ -89,7 +90,8 @@ def _split(c: Contribution) -> Iterator[Contribution]:
 
 
 def _where_it_counts(c: Contribution) -> Contribution | None:
-    """The contribution with its coordinates simplified as its conditions allow; None when these cannot hold, for images that have elements."""
+    """The contribution with its coordinates simplified as its conditions allow; None when these cannot hold, for images that have
+    elements."""
     conditions = [simplify(k) for k in c.conditions]
     extents = {v for v in nodes_of(c.coordinates, n.Variable) if v.param is not None and v.param.is_buffer and ".extent." in v.name}
     facts = simplify(b.all_of([*(n.LE(b.i32(1), v) for v in extents), *conditions, c.term.guard]))

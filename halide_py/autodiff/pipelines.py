@@ -1,5 +1,5 @@
-"""Gradients of whole pipelines, to be compiled beside them: the inputs of the pipeline and the derivatives of a loss for its outputs go in, the
-derivatives of the loss for its inputs come out.
+"""Gradients of whole pipelines, to be compiled beside them: the inputs of the pipeline and the derivatives of a loss for its outputs go in,
+the derivatives of the loss for its inputs come out.
 
 Names are those of Halide's gradient modules: `_grad_loss_for_OUT` goes in, `_grad_loss_OUT_wrt_IN` comes out.
 """
@@ -21,7 +21,8 @@ from .derivative import Derivative, propagate_adjoints
 
 
 class ReversedOutput:
-    """One output of a pipeline, known as `name`, with `adjoints`: an ImageParam for each of its values, float32 for integers, which have no influence."""
+    """One output of a pipeline, known as `name`, with `adjoints`: an ImageParam for each of its values, float32 for integers, which have no
+    influence."""
 
     def __init__(self, output: Func, name: str) -> None:
         f = output.function
@@ -43,7 +44,8 @@ class ReversedOutput:
         return propagate_adjoints(self.output, seed, [(first.dim(d).min(), first.dim(d).extent()) for d in range(first.dimensions())])
 
     def of(self, p: ParameterData) -> Func | None:
-        """The derivative for an input; None if the output does not depend on it, or only by integers. Raises CompileError where there is no rule."""
+        """The derivative for an input; None if the output does not depend on it, or only by integers. Raises CompileError where there is no
+        rule."""
         argument = Argument(p)
         return self.derivative[argument] if self.derivative is not None and argument in self.derivative else None
 
@@ -54,19 +56,23 @@ def reversed_outputs(outputs: Sequence[Func]) -> list[ReversedOutput]:
 
 
 def gradients_by_output(outputs: Sequence[ReversedOutput], inputs: Mapping[str, ParameterData]) -> dict[str, Func]:
-    """For each output, the derivatives for each input buffer, as Halide's gradient modules give them; zeros, `_dummy_grad_...`, where there is none."""
+    """For each output, the derivatives for each input buffer, as Halide's gradient modules give them; zeros, `_dummy_grad_...`, where there
+    is none."""
     made: dict[str, Func] = {}
     for r in outputs:
         for known, p in inputs.items():
             if p.is_buffer:
                 found, name = r.of(p), f"_grad_loss_{r.name}_wrt_{known}"
                 first = r.adjoints[0]
-                made[name if found is not None else f"_dummy{name}"] = _sum(name, first.type(), first.dimensions(), []) if found is None else found
+                made[name if found is not None else f"_dummy{name}"] = (
+                    _sum(name, first.type(), first.dimensions(), []) if found is None else found
+                )
     return made
 
 
 def summed_gradients(outputs: Sequence[ReversedOutput], inputs: Mapping[str, ParameterData]) -> dict[str, Func]:
-    """For each input of floats, the derivative of the loss by way of all outputs: of the input's type and dimensions, 0 where there is no influence."""
+    """For each input of floats, the derivative of the loss by way of all outputs: of the input's type and dimensions, 0 where there is no
+    influence."""
     made: dict[str, Func] = {}
     for known, p in inputs.items():
         if p.type.is_float():

@@ -23,20 +23,22 @@ _UNDEFINED = Target()
 
 def compile_to_pytorch(outputs: Func | Pipeline | Sequence[Func], filename_prefix: str, arguments: Sequence[Any], fn_name: str = "",
                        target: Target = _UNDEFINED) -> None:
-    """Write `PREFIX.py`, a Python module with the pipeline as a differentiable function of CPU tensors and numbers, and `PREFIX_pipelines.so`, which it
-    loads; it needs PyTorch and nothing else.
+    """Write `PREFIX.py`, a Python module with the pipeline as a differentiable function of CPU tensors and numbers, and
+    `PREFIX_pipelines.so`, which it loads; it needs PyTorch and nothing else.
 
-    `arguments` are the inputs in call order: an ImageParam is a tensor whose last dimension is its first, a Param is a number or a tensor without
-    dimensions. The function, and its `torch.autograd.Function`, are named `fn_name`, by default as the file. Both pipelines are compiled, the
-    gradient's by `propagate_adjoints`: its derivatives are for all inputs of floats. PyTorch checks them by `torch.autograd.gradcheck`.
+    `arguments` are the inputs in call order: an ImageParam is a tensor whose last dimension is its first, a Param is a number or a tensor
+    without dimensions. The function, and its `torch.autograd.Function`, are named `fn_name`, by default as the file. Both pipelines are
+    compiled, the gradient's by `propagate_adjoints`: its derivatives are for all inputs of floats. PyTorch checks them by
+    `torch.autograd.gradcheck`.
 
-    Raises CompileError for operations without gradient rule, pointers as arguments, the target features user_context and c_plus_plus_name_mangling,
-    and what `compile_to_shared_library` refuses.
+    Raises CompileError for operations without gradient rule, pointers as arguments, the target features user_context and
+    c_plus_plus_name_mangling, and what `compile_to_shared_library` refuses.
     """
     pipeline = outputs if isinstance(outputs, Pipeline) else Pipeline(outputs)
     for feature in (TargetFeature.UserContext, TargetFeature.CPlusPlusMangling, TargetFeature.NoRuntime):
         if target.has_feature(feature):
-            raise CompileError(f"compile_to_pytorch() for {target}: the module calls its library by C names without a context; leave {feature.label} out")
+            raise CompileError(f"compile_to_pytorch() for {target}: the module calls its library by C names without a context; leave "
+                               f"{feature.label} out")
     name, library = fn_name or os.path.basename(filename_prefix), filename_prefix + "_pipelines.so"
     forward = pipeline.unit("compile_to_pytorch", arguments, name, target)
     inputs = [a.param for a in (x if isinstance(x, Argument) else Argument(x) for x in arguments)]

@@ -1,8 +1,9 @@
 """The table of gradient rules, and what the rules that come with the language are written with.
 
 A hook takes (adjoint, result, *arguments), all Exprs, and returns the adjoint of each argument: one Expr for one argument, else a tuple;
-None for an argument it is not differentiable in. `select(c, a, 0)` as an adjoint means a where c holds and nothing elsewhere; the sweep keeps c
-as a condition instead of multiplying by its zero. The hooks of intrinsics and C functions stand in their rows of `ir.intrinsics`; those of node kinds in `KINDS`.
+None for an argument it is not differentiable in. `select(c, a, 0)` as an adjoint means a where c holds and nothing elsewhere; the sweep
+keeps c as a condition instead of multiplying by its zero. The hooks of intrinsics and C functions stand in their rows of `ir.intrinsics`;
+those of node kinds in `KINDS`.
 """
 
 from __future__ import annotations

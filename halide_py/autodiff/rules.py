@@ -28,18 +28,22 @@ def _keys(given: Any) -> list[Any]:
     elif isinstance(given, str):
         found = list(rows_named(given))
     else:
-        raise user_error(f"gradient_rules: a rule is for a function, by name (\"exp\"), by name and argument types, or as hl.extern() gave it; not {given!r}")
+        raise user_error(f"gradient_rules: a rule is for a function, by name (\"exp\"), by name and argument types, or as hl.extern() gave "
+                         f"it; not {given!r}")
     if not found:
-        raise user_error(f"gradient_rules: there is no function {given!r}; names are those of hl.extern() prototypes and of built-in functions")
+        raise user_error(f"gradient_rules: there is no function {given!r}; names are those of hl.extern() prototypes and of built-in "
+                         f"functions")
     return found
 
 
 @contextmanager
 def gradient_rules(rules: Mapping[Any, Hook]) -> Iterator[None]:
-    """Other gradient rules inside a `with` block: `with hl.gradient_rules({"exp": hook, my_extern: other}): d = hl.propagate_adjoints(loss)`.
+    """Other gradient rules inside a `with` block: `with hl.gradient_rules({"exp": hook, my_extern: other}): d =
+    hl.propagate_adjoints(loss)`.
 
-    Keys are names of functions (all signatures), (name, argument types), or what `hl.extern` returned. A hook takes (adjoint, result, *arguments) and
-    returns the adjoint of each argument, as for `ExternFunctionHandle.gradient`. Raises CompileError for an unknown function.
+    Keys are names of functions (all signatures), (name, argument types), or what `hl.extern` returned. A hook takes (adjoint, result,
+    *arguments) and returns the adjoint of each argument, as for `ExternFunctionHandle.gradient`. Raises CompileError for an unknown
+    function.
     """
     _OVERRIDES.append({key: hook for given, hook in rules.items() for key in _keys(given)})
     try:
@@ -61,11 +65,13 @@ def registered(row: Any) -> Hook | None:
 
 
 def find_rule(e: n.Expr, where: str) -> Hook:
-    """The hook for a node. `where` names the definition it occurs in. Raises CompileError, with the line that registers a rule, when there is none."""
+    """The hook for a node. `where` names the definition it occurs in. Raises CompileError, with the line that registers a rule, when there
+    is none."""
     if not isinstance(e, n.Call):
         rule = KINDS.get(type(e))
         if rule is None:
-            raise CompileError(f"{type(e).__name__} of type {e.type} in {where} has no gradient rule; hl.stop_gradient(...) around it makes it a constant")
+            raise CompileError(f"{type(e).__name__} of type {e.type} in {where} has no gradient rule; hl.stop_gradient(...) around it "
+                               f"makes it a constant")
         return rule
     row: Any = e.func if e.func is not None else INTRINSICS.get(e.name)
     found = registered(row)
@@ -80,8 +86,10 @@ def _no_rule(e: n.Call, row: Any, where: str) -> str:
         if row.source:
             line += ' (or let its source say: hl.extern(..., gradient="auto"))'
         return (f"The C function {row.name} (`{row.prototype}`) is called in {where}, but has no gradient rule. Register one before "
-                f"propagate_adjoints(), with what hl.extern() returned: {line}. It returns the adjoint of each argument, None where it is not "
+                f"propagate_adjoints(), with what hl.extern() returned: {line}. It returns the adjoint of each argument, None where it is "
+                f"not "
                 f"differentiable ({row.where})")
     names = ", ".join(f"a{i}" if len(e.args) > 1 else "x" for i in range(len(e.args)))
-    return (f"{e.name}() is called in {where}, but has no gradient rule. Register one: hl.register_gradient({e.name!r}, lambda adjoint, result, {names}: ...), "
+    return (f"{e.name}() is called in {where}, but has no gradient rule. Register one: hl.register_gradient({e.name!r}, lambda adjoint, "
+            f"result, {names}: ...), "
             "or make it a constant: hl.stop_gradient(...)")

@@ -1,9 +1,10 @@
 """The default schedule of what the reverse pass makes: nothing is recomputed many times over, however long the pipeline.
 
-An adjoint Func with updates, or read in more than one place, where data says, or inside a loop over a reduction domain, is computed at the root; the others are inlined.
-Funcs of the user's that are still inline and dear, with updates (an inline reduction, say) or reading many places, would be computed again at
-each use; those that the derivative reads are computed at the root too, unless the user has said otherwise. All of them get vectors and threads when lowered
-(`lower.default_loops`), stage by stage where the user gives no directive. All of it can be changed by hand afterwards.
+An adjoint Func with updates, or read in more than one place, where data says, or inside a loop over a reduction domain, is computed at the
+root; the others are inlined. Funcs of the user's that are still inline and dear, with updates (an inline reduction, say) or reading many
+places, would be computed again at each use; those that the derivative reads are computed at the root too, unless the user has said
+otherwise. All of them get vectors and threads when lowered (`lower.default_loops`), stage by stage where the user gives no directive. All
+of it can be changed by hand afterwards.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _DEAR = 8  # reads of memory
 
 
 def default_schedule(made: Sequence[Func], forward: Container[Function] = ()) -> list[Function]:
-    """Schedule the Funcs `made` for a derivative, and what they read; gives those with default loops. `forward`: the Funcs that were there before."""
+    """Schedule the Funcs `made` for a derivative, and what they read; gives those with default loops. `forward`: the Funcs that were there
+    before."""
     everything = environment([f.function for f in dict.fromkeys(made)], wrapped=False)
     uses: Counter[str] = Counter()
     for f in everything.values():

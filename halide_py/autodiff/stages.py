@@ -29,7 +29,8 @@ Region = tuple[Interval, ...]
 
 @dataclass
 class Stage:
-    """Definition `index` of `function` (0: the pure one) over axes. `pure` lists the dimensions that are free, `own` the calls of the Function
+    """Definition `index` of `function` (0: the pure one) over axes. `pure` lists the dimensions that are free, `own` the calls of the
+    Function
     itself, distinct, those that others depend on first."""
 
     function: Function
@@ -45,7 +46,8 @@ class Stage:
         """The definition, for messages."""
         d = self.function.stages()[self.index]
         place = f" ({d.where})" if d.where else ""
-        return (f"the definition of Func {self.function.name}" if self.index == 0 else f"update {self.index - 1} of Func {self.function.name}") + place
+        return (f"the definition of Func {self.function.name}" if self.index == 0 else f"update {self.index - 1} of Func "
+                                                                                       f"{self.function.name}") + place
 
     def loops(self) -> list[Axis]:
         """The axes of the reduction domain."""
@@ -68,7 +70,8 @@ def stage_of(f: Function, index: int, region: Region) -> Stage:
     """A definition over the axes of a region and of its reduction domain."""
     d = f.stages()[index]
     if any(c.name in ("gather", "scatter") and c.call_type is n.CallType.PureIntrinsic for c in nodes_of([*d.args, *d.values], n.Call)):
-        raise CompileError(f"Update {index - 1} of Func {f.name} ({d.where}) has gather() or scatter(), which have no derivative; write one update for each "
+        raise CompileError(f"Update {index - 1} of Func {f.name} ({d.where}) has gather() or scatter(), which have no derivative; write "
+                           f"one update for each "
                            "place, with the old values in another Func")
     pure = frozenset(range(len(f.args))) if index == 0 else _pure_dimensions(f, d)
     axes, names = [], {}
@@ -121,7 +124,11 @@ def _substitute(names: Mapping[str, n.Expr], e: n.Expr) -> n.Expr:
 
 
 def _pure_dimensions(f: Function, d: Definition) -> frozenset[int]:
-    return frozenset(i for i, (a, e) in enumerate(zip(f.args, d.args)) if isinstance(e, n.Variable) and e.name == a and e.rdom is None and e.param is None)
+    return frozenset(
+        i
+        for i, (a, e) in enumerate(zip(f.args, d.args))
+        if isinstance(e, n.Variable) and e.name == a and e.rdom is None and e.param is None
+    )
 
 
 def boxes(stage: Stage) -> dict[str, Region]:

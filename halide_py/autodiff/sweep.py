@@ -139,7 +139,8 @@ def reverse(seeds: Sequence[tuple[n.Expr, Term]], where: str, keep: Keep | None 
 
 
 def rule_for(e: n.Expr, where: str) -> Hook:
-    """The hook for a node: that of the table, or the derivative of what a C function's source says. Raises CompileError when there is none."""
+    """The hook for a node: that of the table, or the derivative of what a C function's source says. Raises CompileError when there is
+    none."""
     row = e.func if isinstance(e, n.Call) else None
     if isinstance(row, ExternFunction) and row.auto and registered(row) is None:
         return _translated(row, where)
@@ -188,7 +189,8 @@ def ask_hook(hook: Hook, e: n.Expr, operands: Sequence[n.Expr], adjoint: Term, w
     given = hook(Expr.of(adjoint.value), Expr.of(e), *map(Expr.of, operands))
     parts = list(given) if isinstance(given, (tuple, list)) else [given]
     if len(parts) != len(operands):
-        raise CompileError(f"{_title(hook, e)} returned {len(parts)} adjoints for {len(operands)} arguments, in {where}; return one for each, None where "
+        raise CompileError(f"{_title(hook, e)} returned {len(parts)} adjoints for {len(operands)} arguments, in {where}; return one for "
+                           f"each, None where "
                            f"the function is not differentiable{_place(hook)}")
     out = [None if p is None else _checked(p, i, o, adjoint.guard, hook, e, where) for i, (p, o) in enumerate(zip(parts, operands))]
     if not getattr(hook, "__module__", "").startswith(__package__):
@@ -199,9 +201,12 @@ def ask_hook(hook: Hook, e: n.Expr, operands: Sequence[n.Expr], adjoint: Term, w
 def _check_variables(given: Sequence[Term | None], adjoint: Term, hook: Hook, e: n.Expr, where: str) -> None:
     known = {**free_variables(e), **free_variables(adjoint.value)}
     for i, term in enumerate(given):
-        stray = [v.name for v in free_variables([term.value, term.guard]).values() if v.name not in known and v.param is None] if term else []
+        stray = (
+            [v.name for v in free_variables([term.value, term.guard]).values() if v.name not in known and v.param is None] if term else []
+        )
         if stray:
-            raise CompileError(f"{_title(hook, e)} returned for argument {i + 1} an adjoint that uses {', '.join(stray)}, in {where}; it may only "
+            raise CompileError(f"{_title(hook, e)} returned for argument {i + 1} an adjoint that uses {', '.join(stray)}, in {where}; it "
+                               f"may only "
                                f"use the adjoint, the result, the arguments and parameters{_place(hook)}")
 
 

@@ -1,9 +1,10 @@
 """propagate_tangents: forward mode. Every Func that depends on a seeded input gets a dual, whose values are the Func's and their tangents.
 
-In: Functions with definitions. Out: for `f[args] = e` the dual `g[args] = (e, e')`, stage by stage, where e' is the sum over the operands of each node of
-its partial times the operand's tangent; reads of `f` itself become reads of `g`, so updates of every kind need no tape. Partials come from the gradient
-rules, asked with the adjoint 1; conditions stay conditions, as in `sweep`. Functions of `custom_gradient` are looked into: comparing with the
-reverse pass then checks their rules. Extern stages have rules of their own (`opaque`). Source: Griewank and Walther, Evaluating Derivatives, section 3.1.
+In: Functions with definitions. Out: for `f[args] = e` the dual `g[args] = (e, e')`, stage by stage, where e' is the sum over the operands
+of each node of its partial times the operand's tangent; reads of `f` itself become reads of `g`, so updates of every kind need no tape.
+Partials come from the gradient rules, asked with the adjoint 1; conditions stay conditions, as in `sweep`. Functions of `custom_gradient`
+are looked into: comparing with the reverse pass then checks their rules. Extern stages have rules of their own (`opaque`). Source: Griewank
+and Walther, Evaluating Derivatives, section 3.1.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ class _Forward:
             return
         found = Func(tangent) if isinstance(tangent, (Buffer, OutputImageParam)) else tangent
         if not isinstance(found, Func) or not found.defined():
-            raise user_error(f"propagate_tangents(): the tangent of {key.name} must be a Func or a Buffer over its {dimensions} dimensions, not {tangent!r}")
+            raise user_error(f"propagate_tangents(): the tangent of {key.name} must be a Func or a Buffer over its {dimensions} "
+                             f"dimensions, not {tangent!r}")
         if found.dimensions() != dimensions or tuple(found.types()) != tuple(types):
             raise user_error(f"propagate_tangents(): the tangent of {key.name} has {found.dimensions()} dimensions and type "
                              f"{', '.join(map(str, found.types()))}, but {key.name} has {dimensions} and {', '.join(map(str, types))}")
@@ -87,7 +89,9 @@ class _Forward:
             stage = stage_of(f, k, (Interval.everything(),) * len(f.args))
             self.memo = {}
             tangents = [self._of_value(v, stage) for v in stage.values]
-            args, values = ([self.retarget(e) for e in each] for each in (stage.args, (*stage.values, *(t for t in tangents if t is not None))))
+            args, values = (
+                [self.retarget(e) for e in each] for each in (stage.args, (*stage.values, *(t for t in tangents if t is not None)))
+            )
             define_over(dual, stage, args, values, self.retarget(stage.predicate))
         self.duals[f] = dual
 
@@ -196,11 +200,13 @@ def tangent_index(f: Function, value: int) -> int:
 def propagate_tangents(output: Func, tangents: Seeds) -> Func:
     """The derivative of `output` in a direction, by the forward mode: a Func of its dimensions, with the tangent of each float value.
 
-    `tangents` says how the inputs move: pairs (input, tangent), or a dict. Inputs are Funcs, Buffers, ImageParams and Params; a tangent is a Func or
-    Buffer over the same dimensions (for a Param a number or an Expr). One pass costs about two to three runs of the pipeline, whatever the
-    number of outputs; `propagate_adjoints` serves many inputs and one output. Updates of every kind are supported without saved values.
+    `tangents` says how the inputs move: pairs (input, tangent), or a dict. Inputs are Funcs, Buffers, ImageParams and Params; a tangent is
+    a Func or Buffer over the same dimensions (for a Param a number or an Expr). One pass costs about two to three runs of the pipeline,
+    whatever the number of outputs; `propagate_adjoints` serves many inputs and one output. Updates of every kind are supported without
+    saved values.
 
-    Extern stages need a rule (`register_extern_stage_tangent`). Raises CompileError for an operation or stage without one, and for tangents that do not match.
+    Extern stages need a rule (`register_extern_stage_tangent`). Raises CompileError for an operation or stage without one, and for tangents
+    that do not match.
 
     >>> slope = hl.propagate_tangents(curve, [(k, 1.0)])  # d curve / dk, everywhere
     """

@@ -1,11 +1,12 @@
 """Updates whose iterations read what others wrote: run again saving what is read, then backwards.
 
-For `f[a] = e(f[s0], f[s1], ...)` over a reduction domain of T iterations two Funcs are made, each with the update's free dimensions and one more,
-which holds the N places of the other dimensions, then a history:
-* the record, forwards: in each iteration the values read at s0, s1, ... are saved, then e is written at a (only made if a derivative needs them);
+For `f[a] = e(f[s0], f[s1], ...)` over a reduction domain of T iterations two Funcs are made, each with the update's free dimensions and one
+more, which holds the N places of the other dimensions, then a history:
+* the record, forwards: in each iteration the values read at s0, s1, ... are saved, then e is written at a (only made if a derivative needs
+them);
 * the state, backwards: the adjoint at a is saved and set to zero, then what each read contributes is added at s0, s1, ...
-The adjoint in front of the update is what the state holds in the end. Memory: N + T adjoints, and N + T times the number of reads values, for each point of
-the free dimensions. Source: Griewank and Walther, Evaluating Derivatives, section 4.3 (overwriting and the value stack).
+The adjoint in front of the update is what the state holds in the end. Memory: N + T adjoints, and N + T times the number of reads values,
+for each point of the free dimensions. Source: Griewank and Walther, Evaluating Derivatives, section 4.3 (overwriting and the value stack).
 """
 
 from __future__ import annotations
@@ -106,7 +107,9 @@ class _Tape:
         """The update of the record or the state: the steps in each iteration, one after the other."""
         loops = self.stage.loops()
         ranges = [(a.interval.min, a.interval.max) for a in loops]
-        domain = domain_over([(b.i32(0), b.i32(len(steps) - 1)), *((low, high) for low, high in ranges if low is not None and high is not None)])
+        domain = domain_over(
+            [(b.i32(0), b.i32(len(steps) - 1)), *((low, high) for low, high in ranges if low is not None and high is not None)]
+        )
         names: dict[str, n.Expr] = dict(self.stage.dimensions())
         for a, r, (low, high) in zip(loops, list(domain)[1:], ranges):
             assert low is not None and high is not None
@@ -122,7 +125,11 @@ class _Tape:
         if not b.is_true(predicate):
             domain.where(Expr.of(substitute(names, predicate)))
         width = len(self.stage.values)
-        define(f, [chosen([s.at[d] for s in steps]) for d in range(len(self.free) + 1)], [chosen([s.values[i] for s in steps]) for i in range(width)])
+        define(
+            f,
+            [chosen([s.at[d] for s in steps]) for d in range(len(self.free) + 1)],
+            [chosen([s.values[i] for s in steps]) for i in range(width)],
+        )
         loops_of = f.function.updates[0].schedule
         loops_of.dims = [dataclasses.replace(d, for_type=n.ForType.Unrolled) if d.var == domain[0].name() else d for d in loops_of.dims]
         at_root(f)
@@ -152,7 +159,10 @@ def reverse_loop(ctx: Context, stage: Stage, adjoint: Func, region: Region) -> F
                               predicate=recorded(stage.predicate), own=())
     places = {c.args: tuple(map(recorded, c.args)) for c in stage.own}
     state = Func(f"{plain(f.name)}_adjoint_state_of_update{stage.index - 1}")
-    incoming = [n.Call(t, state.name(), tuple(tape.history(1, b.i32(0))), n.CallType.Halide, state.function, i) for i, t in enumerate(adjoint.function.types)]
+    incoming = [
+        n.Call(t, state.name(), tuple(tape.history(1, b.i32(0))), n.CallType.Halide, state.function, i)
+        for i, t in enumerate(adjoint.function.types)
+    ]
     leaves = reverse(seeds(now, now.values, incoming, now.predicate), stage.where())
     reads_of = {node: key for key, node in saved.items()}
     others = [(leaf, term) for leaf, term in leaves if leaf not in reads_of]
@@ -195,7 +205,9 @@ def _define_record(tape: _Tape, record: Func, now: Stage, places: dict[_Place, _
     tape.run(record, steps, stores, backwards=False)
 
 
-def _define_state(tape: _Tape, state: Func, now: Stage, adjoint: Func, incoming: Sequence[n.Expr], given: Sequence[tuple[_Place, dict[int, Term]]]) -> None:
+def _define_state(
+    tape: _Tape, state: Func, now: Stage, adjoint: Func, incoming: Sequence[n.Expr], given: Sequence[tuple[_Place, dict[int, Term]]]
+) -> None:
     tape.start(state, lambda place: reads(adjoint, place))
     types = adjoint.function.types
 
@@ -217,11 +229,13 @@ def _check(stage: Stage, tape: _Tape) -> None:
             raise CompileError(f"{what}; but the extent of {a.title} is not known")
     for d in tape.held():
         if not tape.region[d].is_bounded():
-            raise CompileError(f"{what}; but it is not known which values of dimension {stage.function.args[d]} it accesses: clamp the index with "
+            raise CompileError(f"{what}; but it is not known which values of dimension {stage.function.args[d]} it accesses: clamp the "
+                               f"index with "
                                "hl.clamp(index, 0, n - 1)")
     count = iterations(stage.loops()) * (len(stage.own) + 1)
     if _LARGEST < count < 1 << 60:
-        raise CompileError(f"{what}: {count} of them for each point of its free dimensions, which is too many. Split the reduction into several Funcs")
+        raise CompileError(f"{what}: {count} of them for each point of its free dimensions, which is too many. Split the reduction into "
+                           f"several Funcs")
 
 
 def _cost(stage: Stage, tape: _Tape, needs_record: bool) -> str:

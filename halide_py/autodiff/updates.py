@@ -2,9 +2,11 @@
 
 Four kinds, tried in this order, the first that applies:
 1. `f[p] = f[p] + h`, a sum: the adjoint passes unchanged.
-2. Independent iterations: each place is written once and nothing written is read. What was written over gets no adjoint; values in front of the
+2. Independent iterations: each place is written once and nothing written is read. What was written over gets no adjoint; values in front of
+the
    update, where needed, come from a copy of the Func that stops there.
-3. A selection, `f[p] = select(c, h, f[p])`, max(f[p], h), or a plain overwrite with repeated places: a companion Func records which iteration
+3. A selection, `f[p] = select(c, h, f[p])`, max(f[p], h), or a plain overwrite with repeated places: a companion Func records which
+iteration
    wrote last (for a maximum: the first of the largest), and the adjoint goes there.
 4. Anything else (`tape`): the loop is run again saving what it reads, then backwards.
 """

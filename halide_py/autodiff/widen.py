@@ -1,8 +1,8 @@
 """A pipeline in double precision: every float becomes float64, and every float input one of its own, that holds the same numbers.
 
-In: a Function. Out: copies of it and of all it calls, ordinary Funcs, without schedules but computed at the root; `inputs` maps parameters to the new
-ones. What exists in single precision only (a C function of floats, fast_* functions, bits of floats, random numbers, extern stages) stays so,
-between conversions; `narrow` lists it. Used to take differences in, where single precision has none left.
+In: a Function. Out: copies of it and of all it calls, ordinary Funcs, without schedules but computed at the root; `inputs` maps parameters
+to the new ones. What exists in single precision only (a C function of floats, fast_* functions, bits of floats, random numbers, extern
+stages) stays so, between conversions; `narrow` lists it. Used to take differences in, where single precision has none left.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class Widened:
 
     def _copy(self, f: Function) -> None:
         if f.extern is not None:
-            raise CompileError(f"Func {f.name} is an extern stage ({f.where}), which there is no double precision of; check its gradient rule on its own")
+            raise CompileError(f"Func {f.name} is an extern stage ({f.where}), which there is no double precision of; check its gradient "
+                               f"rule on its own")
         copy = Func(f"{plain(f.name)}_double")
         for k in range(len(f.stages())):
             stage = stage_of(f, k, (Interval.everything(),) * len(f.args))

@@ -1,7 +1,7 @@
 """Floor 4: autoschedulers, which decide where each Func of a pipeline is computed and how its loops run, from estimates of sizes.
 
-In: the Functions of a pipeline, without a schedule. Out: a `plan.Plan`, directives as data; `lang.autoscheduling` gives them to the Funcs and
-writes them as Python text. Nothing here changes a Function. Imports `lower`, `ir`, `errors`.
+In: the Functions of a pipeline, without a schedule. Out: a `plan.Plan`, directives as data; `lang.autoscheduling` gives them to the Funcs
+and writes them as Python text. Nothing here changes a Function. Imports `lower`, `ir`, `errors`.
 
     pipeline   Functions as stages with costs and reads, what is inlined beforehand
     regions    which regions a tile of a stage needs, as numbers: `numeric` makes Python functions of the symbolic bounds

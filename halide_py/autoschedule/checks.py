@@ -1,6 +1,8 @@
-"""Checks: an autoscheduler schedules whole pipelines, so one that is scheduled in part by hand is refused, with the directive that is in the way.
+"""Checks: an autoscheduler schedules whole pipelines, so one that is scheduled in part by hand is refused, with the directive that is in
+the way.
 
-The default schedule of derivatives (`default_loops`) is none of a user's and gives way. Layouts of storage, bounds of outputs and estimates stay.
+The default schedule of derivatives (`default_loops`) is none of a user's and gives way. Layouts of storage, bounds of outputs and estimates
+stay.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ def check_unscheduled(functions: Iterable[Function], outputs: Collection[str]) -
             for k, d in enumerate(g.stages()):
                 found = found or _loops(f, d.schedule, k)
             if found:
-                raise CompileError(f'AutoSchedule: cannot auto-schedule function "{g.name}" since it is scheduled by hand already ({found}). An autoscheduler '
-                                   f"schedules whole pipelines: leave the directives out, or schedule by hand and call no autoscheduler ({g.where})")
+                raise CompileError(f'AutoSchedule: cannot auto-schedule function "{g.name}" since it is scheduled by hand already '
+                                   f'({found}). An autoscheduler '
+                                   f"schedules whole pipelines: leave the directives out, or schedule by hand and call no autoscheduler "
+                                   f"({g.where})")
 
 
 def _placement(f: Function, is_output: bool) -> str:
@@ -29,9 +33,14 @@ def _placement(f: Function, is_output: bool) -> str:
     s = f.schedule
     made = s.default_loops
     asked = {
-        "compute_root()": s.compute_level.is_root() and not made, "compute_at()": not (s.compute_level.is_inline() or s.compute_level.is_root()),
-        "store_at() or store_root()": not s.store_level.is_inline(), "hoist_storage()": not s.hoist_level.is_inline(), "ring_buffer()": s.ring_buffer is not None,
-        "bound() or align_bounds()": bool(s.bounds) and not is_output and not made, "async_()": s.is_async, "memoize()": s.memoized,
+        "compute_root()": s.compute_level.is_root() and not made,
+        "compute_at()": not (s.compute_level.is_inline() or s.compute_level.is_root()),
+        "store_at() or store_root()": not s.store_level.is_inline(),
+        "hoist_storage()": not s.hoist_level.is_inline(),
+        "ring_buffer()": s.ring_buffer is not None,
+        "bound() or align_bounds()": bool(s.bounds) and not is_output and not made,
+        "async_()": s.is_async,
+        "memoize()": s.memoized,
         "fold_storage()": any(d.fold_factor is not None for d in s.storage_dims),
     }
     return next((directive for directive, there in asked.items() if there), "")

@@ -1,8 +1,9 @@
 """Costs: what one point of a stage costs, in operations and in bytes moved.
 
-Every distinct value is computed once, as the generated code does, and indices count as any other arithmetic. Clamps of a marked boundary condition cost
-nothing: loop partitioning takes them out of the steady state. Loads and stores are one operation each besides their bytes. Source of the
-weights: Mullapudi et al., "Automatically Scheduling Halide Image Processing Pipelines", SIGGRAPH 2016; Halide's RegionCosts.cpp.
+Every distinct value is computed once, as the generated code does, and indices count as any other arithmetic. Clamps of a marked boundary
+condition cost nothing: loop partitioning takes them out of the steady state. Loads and stores are one operation each besides their bytes.
+Source of the weights: Mullapudi et al., "Automatically Scheduling Halide Image Processing Pipelines", SIGGRAPH 2016; Halide's
+RegionCosts.cpp.
 """
 
 from __future__ import annotations

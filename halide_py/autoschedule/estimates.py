@@ -22,8 +22,13 @@ EXAMPLE = 1024  # the extent in the line that an error shows
 def buffer_dimension(p: Parameter, d: int) -> tuple[int | None, int | None]:
     """(min, extent) of dimension `d` of a buffer: the estimate, else what is promised, else the shape of the data that is bound."""
     dim = p.dims[d]
-    low, extent = (as_int(simplify(e)) if e is not None else None for e in (
-        dim.min_estimate if dim.min_estimate is not None else dim.min, dim.extent_estimate if dim.extent_estimate is not None else dim.extent))
+    low, extent = (
+        as_int(simplify(e)) if e is not None else None
+        for e in (
+            dim.min_estimate if dim.min_estimate is not None else dim.min,
+            dim.extent_estimate if dim.extent_estimate is not None else dim.extent,
+        )
+    )
     if p.buffer is not None:
         bound = p.buffer.dim(d)
         low, extent = bound.min() if low is None else low, bound.extent() if extent is None else extent
@@ -76,7 +81,8 @@ def output_estimates(f: Function) -> list[Span]:
             low, extent = buffer_dimension(f.output_params[0], d)
         if low is None or extent is None or extent < 1:
             name = f.name.partition("$")[0]
-            raise CompileError(f"Please provide a valid estimate for dimension {var} of output \"{f.name}\": an autoscheduler needs to know how large it "
+            raise CompileError(f"Please provide a valid estimate for dimension {var} of output \"{f.name}\": an autoscheduler needs to "
+                               f"know how large it "
                                f"typically is. For example: {name}.set_estimate({var}, 0, {EXAMPLE})")
         spans.append((low, low + extent - 1))
     return spans
@@ -101,8 +107,10 @@ def check_inputs(expressions: Iterable[n.Expr]) -> None:
             missing = [what for what, found in zip(("min", "extent"), buffer_dimension(p, d)) if found is None]
             if missing:
                 pairs = ", ".join(f"(0, {EXAMPLE})" for _ in range(p.dimensions))
-                raise CompileError(f"Estimate of the {missing[0]} value of ImageParam \"{p.name}\" in dimension {d} is not specified: an autoscheduler "
-                                   f"needs to know how large inputs typically are. For example: {p.name.partition('$')[0]}.set_estimates([{pairs}])")
+                raise CompileError(f"Estimate of the {missing[0]} value of ImageParam \"{p.name}\" in dimension {d} is not specified: an "
+                                   f"autoscheduler "
+                                   f"needs to know how large inputs typically are. For example: "
+                                   f"{p.name.partition('$')[0]}.set_estimates([{pairs}])")
 
 
 def size_of(e: n.Expr, what: str) -> int:
@@ -111,7 +119,8 @@ def size_of(e: n.Expr, what: str) -> int:
     if value is None:
         for v in nodes_of(e, n.Variable):
             if v.param is not None and not v.param.is_buffer and parameter_value(v.param) is None:
-                raise CompileError(f"{what} depends on the Param \"{v.param.name}\", which has no estimate: an autoscheduler needs to know what it typically is. "
+                raise CompileError(f"{what} depends on the Param \"{v.param.name}\", which has no estimate: an autoscheduler needs to know "
+                                   f"what it typically is. "
                                    f"For example: {v.param.name.partition('$')[0]}.set_estimate(8)")
         raise CompileError(f"{what} is not known before the pipeline runs, and an autoscheduler needs a number")
     return value

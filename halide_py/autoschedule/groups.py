@@ -1,9 +1,9 @@
 """Groups: stages that are computed together, tile by tile of the last one's loops, and what that costs.
 
-A group has one output stage. Its other members are inlined, or computed for each tile. The cost of a group is its operations plus its bytes moved, each
-byte weighted by the size of what it comes from: what fits well into the last cache costs 1 a byte, what does not costs `balance`. Members of a
-group are as large as a tile needs them, all else as large as the pipeline does. Source: Mullapudi et al., SIGGRAPH 2016, section 4; Halide's
-AutoSchedule.cpp (analyze_group).
+A group has one output stage. Its other members are inlined, or computed for each tile. The cost of a group is its operations plus its bytes
+moved, each byte weighted by the size of what it comes from: what fits well into the last cache costs 1 a byte, what does not costs
+`balance`. Members of a group are as large as a tile needs them, all else as large as the pipeline does. Source: Mullapudi et al., SIGGRAPH
+2016, section 4; Halide's AutoSchedule.cpp (analyze_group).
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ Tiles = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine the schedule is for: how many threads can work, bytes of the last cache, and how much more a byte from memory costs than an operation."""
+    """The machine the schedule is for: how many threads can work, bytes of the last cache, and how much more a byte from memory costs than
+    an operation."""
 
     parallelism: int
     last_level_cache_size: int
@@ -69,7 +70,9 @@ def tile_choices(s: Stage) -> Iterator[dict[str, int]]:
     free = [loop.name for loop in s.loops if not loop.is_rvar]
     for i, name in enumerate(free):
         for n in VARIANTS:
-            yield {other: VARIANTS[-1] if j < i else VARIANTS[0] for j, other in enumerate(free)} | {name: max(n, INNERMOST) if i == 0 else n}
+            yield {other: VARIANTS[-1] if j < i else VARIANTS[0] for j, other in enumerate(free)} | {
+                name: max(n, INNERMOST) if i == 0 else n
+            }
     for n in VARIANTS:
         yield {name: max(n, INNERMOST) if j == 0 else n for j, name in enumerate(free)}
     for chosen in range(1, 1 << len(free)):

@@ -1,11 +1,11 @@
 """Li2018: every Func that is not trivial is computed at the root, in vectors and on threads, and large reductions are taken in parts.
 
-Simple, fast, and good for derivatives, whose stages are many and whose reductions are long. The pure loops of a stage give the vectors, the first that is
-long enough, and the threads, from the outermost inwards until there are tasks enough. Where an update has too few pure loops for that,
-and is associative, `rfactor` splits its reduction into tasks along the outermost RVar and lanes along the innermost; where the partial results would take
-more room than that is worth, the RVar runs on threads with atomic updates. Source: Li, Gharbi, Adams, Durand, Ragan-Kelley, "Differentiable Programming for
-Image Processing and Deep Learning in Halide", SIGGRAPH 2018, section 4.3; Halide's README of the scheduler says what it aims at, the forms
-are our own.
+Simple, fast, and good for derivatives, whose stages are many and whose reductions are long. The pure loops of a stage give the vectors, the
+first that is long enough, and the threads, from the outermost inwards until there are tasks enough. Where an update has too few pure loops
+for that, and is associative, `rfactor` splits its reduction into tasks along the outermost RVar and lanes along the innermost; where the
+partial results would take more room than that is worth, the RVar runs on threads with atomic updates. Source: Li, Gharbi, Adams, Durand,
+Ragan-Kelley, "Differentiable Programming for Image Processing and Deep Learning in Halide", SIGGRAPH 2018, section 4.3; Halide's README of
+the scheduler says what it aims at, the forms are our own.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def li2018(outputs: Sequence[Function], target: Target, parallelism: int) -> Pla
         for d, span in enumerate(region):
             if None in span and name in graph.nodes and not graph.nodes[name].fixed:
                 f = graph.nodes[name].function
-                raise CompileError(f"Access to function or buffer {name} at dimension {d} is not bounded. We can only schedule bounded accesses: limit the index with "
+                raise CompileError(f"Access to function or buffer {name} at dimension {d} is not bounded. We can only schedule bounded "
+                                   f"accesses: limit the index with "
                                    f"clamp(), or estimate it: {name.partition('$')[0]}.set_estimate({f.args[d]}, 0, 256) ({f.where})")
     return _Scheduler(graph, regions, target, parallelism).schedule()
 
@@ -217,8 +218,13 @@ class _Scheduler:
 
 def _scatters(s: Stage) -> bool:
     """Whether an update stores at places that it computes from values or loops over RVars."""
-    return any(not isinstance(a, n.Variable) and any(True for _ in nodes_of(a, (n.Variable, n.Call))) or isinstance(a, n.Variable) and a.rdom is not None
-               for a in s.definition.args)
+    return any(
+        not isinstance(a, n.Variable)
+        and any(True for _ in nodes_of(a, (n.Variable, n.Call)))
+        or isinstance(a, n.Variable)
+        and a.rdom is not None
+        for a in s.definition.args
+    )
 
 
 def _is_free(r: Running) -> bool:

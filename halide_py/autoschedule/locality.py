@@ -1,8 +1,8 @@
 """Locality: in which order loops run so that memory is walked in small steps.
 
-The stride of a loop is the sum, over everything its stage reads and writes, of the bytes one iteration steps ahead there. Loops whose iterations are
-independent are ordered by it, the smallest innermost; those whose order matters keep it among themselves. Source: Mullapudi et al., SIGGRAPH
-2016, section 4.4; Halide's AutoSchedule.cpp (analyze_spatial_locality, reorder_dims).
+The stride of a loop is the sum, over everything its stage reads and writes, of the bytes one iteration steps ahead there. Loops whose
+iterations are independent are ordered by it, the smallest innermost; those whose order matters keep it among themselves. Source: Mullapudi
+et al., SIGGRAPH 2016, section 4.4; Halide's AutoSchedule.cpp (analyze_spatial_locality, reorder_dims).
 """
 
 from __future__ import annotations
@@ -50,11 +50,17 @@ class Locality:
     def of_loops(self, s: Stage, inlined: frozenset[str], allocated: Mapping[str, Region]) -> dict[str, int] | None:
         """The stride of each loop of a stage; `allocated` are the regions that are stored for a tile. None: not known."""
         d = self.graph.inlined_definition(s, inlined)
-        accesses = [(c.name, c.args, c) for c in nodes_of((*d.values, *d.args), n.Call) if c.call_type in (n.CallType.Halide, n.CallType.Image)]
+        accesses = [
+            (c.name, c.args, c) for c in nodes_of((*d.values, *d.args), n.Call) if c.call_type in (n.CallType.Halide, n.CallType.Image)
+        ]
         out = {loop.name: 0 for loop in s.loops}
         for name, args, call in [*accesses, (s.name, d.args, None)]:
             region = allocated.get(name) or self.regions.whole.get(name)
-            strides = None if region is None else self._strides(name, region, call if call is not None and call.call_type is n.CallType.Image else None)
+            strides = (
+                None
+                if region is None
+                else self._strides(name, region, call if call is not None and call.call_type is n.CallType.Image else None)
+            )
             if strides is None:
                 return None
             for loop in out:

@@ -32,7 +32,8 @@ class StageLoops:
 
     def __init__(self, plan: Plan, name: str, index: int, loops: Sequence[Running], args: Sequence[str], exact: bool) -> None:
         self.plan, self.name, self.index, self.loops = plan, name, index, list(loops)
-        # An update must not touch more than it would, and an output buffer has what it has: such loops are guarded, others may run beyond their end.
+        # An update must not touch more than it would, and an output buffer has what it has: such loops are guarded, others may run beyond
+        # their end.
         self.tail = TailStrategy.GuardWithIf if index or exact else TailStrategy.Auto
         self._taken = {*args, *(r.var.name for r in loops)}
         self._touched = False

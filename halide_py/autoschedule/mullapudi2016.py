@@ -1,8 +1,10 @@
-"""Mullapudi2016: groups of Funcs computed tile by tile, chosen by a cost model, with loops in the order of locality, in vectors and on threads.
+"""Mullapudi2016: groups of Funcs computed tile by tile, chosen by a cost model, with loops in the order of locality, in vectors and on
+threads.
 
-Each group's output is computed at the root: its loops are ordered for locality, cut into tiles, the innermost long enough loop runs in vectors,
-and loops from the outermost inwards on threads until there is work for all of them. Members of the group are computed in the tile loops, in vectors.
-Source: Mullapudi, Adams, Sharlet, Ragan-Kelley, Fatahalian, "Automatically Scheduling Halide Image Processing Pipelines", SIGGRAPH 2016.
+Each group's output is computed at the root: its loops are ordered for locality, cut into tiles, the innermost long enough loop runs in
+vectors, and loops from the outermost inwards on threads until there is work for all of them. Members of the group are computed in the tile
+loops, in vectors. Source: Mullapudi, Adams, Sharlet, Ragan-Kelley, Fatahalian, "Automatically Scheduling Halide Image Processing
+Pipelines", SIGGRAPH 2016.
 """
 
 from __future__ import annotations
@@ -59,7 +61,12 @@ class _Scheduler:
         place = next((r.loop for r in loops.loops[lanes + 1:] if r.var.name in outer), None)
         for name in self.graph.nodes:
             if name in g.names and name != s.name and name not in g.inlined:
-                self._member(name, None if place is None else Place(s.name, s.index, place, len(s.func.stages) > 1), required.computed[name], allocated)
+                self._member(
+                    name,
+                    None if place is None else Place(s.name, s.index, place, len(s.func.stages) > 1),
+                    required.computed[name],
+                    allocated,
+                )
 
     def _tile(self, loops: StageLoops, g: Group) -> list[str]:
         """Cut the loops into tiles; gives the loops over tiles."""

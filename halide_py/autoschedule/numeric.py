@@ -1,8 +1,9 @@
-"""Numeric: symbolic bounds as Python functions of numbers, so that a region is known for a thousand tile sizes in the time of one simplification.
+"""Numeric: symbolic bounds as Python functions of numbers, so that a region is known for a thousand tile sizes in the time of one
+simplification.
 
-In: integer expressions over the variables given; parameters are numbers already (`estimates.with_estimates`). Out: one function of these variables, in
-their order, whose result is a tuple, with None where an expression cannot be computed without running the pipeline (it reads memory, or a
-parameter without an estimate). Every distinct node is computed once.
+In: integer expressions over the variables given; parameters are numbers already (`estimates.with_estimates`). Out: one function of these
+variables, in their order, whose result is a tuple, with None where an expression cannot be computed without running the pipeline (it reads
+memory, or a parameter without an estimate). Every distinct node is computed once.
 """
 
 from __future__ import annotations
@@ -18,14 +19,39 @@ from ..ir.traverse import deep_recursion, free_variables
 Numbers = tuple[int | None, ...]
 
 _OPERATORS: dict[type[n.Expr], str] = {
-    n.Add: "({} + {})", n.Sub: "({} - {})", n.Mul: "({} * {})", n.Min: "min({}, {})", n.Max: "max({}, {})", n.EQ: "({} == {})", n.NE: "({} != {})",
-    n.LT: "({} < {})", n.LE: "({} <= {})", n.GT: "({} > {})", n.GE: "({} >= {})", n.And: "({} and {})", n.Or: "({} or {})", n.Not: "(not {})",
+    n.Add: "({} + {})",
+    n.Sub: "({} - {})",
+    n.Mul: "({} * {})",
+    n.Min: "min({}, {})",
+    n.Max: "max({}, {})",
+    n.EQ: "({} == {})",
+    n.NE: "({} != {})",
+    n.LT: "({} < {})",
+    n.LE: "({} <= {})",
+    n.GT: "({} > {})",
+    n.GE: "({} >= {})",
+    n.And: "({} and {})",
+    n.Or: "({} or {})",
+    n.Not: "(not {})",
     n.Select: "({1} if {0} else {2})",
 }
 _CALLS = {
-    "likely": "{}", "likely_if_innermost": "{}", "unsafe_promise_clamped": "{}", "abs": "abs({})", "absd": "abs({} - {})", "floor": "floor({})",
-    "ceil": "ceil({})", "if_then_else": "({1} if {0} else {2})", "shift_left": "({} << {})", "shift_right": "({} >> {})",
-    "bitwise_and": "({} & {})", "bitwise_or": "({} | {})", "bitwise_xor": "({} ^ {})", "sqrt": "sqrt({})", "trunc": "trunc({})", "round": "round({})",
+    "likely": "{}",
+    "likely_if_innermost": "{}",
+    "unsafe_promise_clamped": "{}",
+    "abs": "abs({})",
+    "absd": "abs({} - {})",
+    "floor": "floor({})",
+    "ceil": "ceil({})",
+    "if_then_else": "({1} if {0} else {2})",
+    "shift_left": "({} << {})",
+    "shift_right": "({} >> {})",
+    "bitwise_and": "({} & {})",
+    "bitwise_or": "({} | {})",
+    "bitwise_xor": "({} ^ {})",
+    "sqrt": "sqrt({})",
+    "trunc": "trunc({})",
+    "round": "round({})",
 }
 
 
@@ -33,8 +59,15 @@ def _floor_division(x: int, y: int) -> int:
     return x // y if y > 0 else euclid_div(x, y)
 
 
-_NAMES = {"div": _floor_division, "mod": euclid_mod, "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc, "sqrt": math.sqrt, "__builtins__": {
-    "min": min, "max": max, "abs": abs, "int": int, "float": float, "round": round}}
+_NAMES = {
+    "div": _floor_division,
+    "mod": euclid_mod,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "trunc": math.trunc,
+    "sqrt": math.sqrt,
+    "__builtins__": {"min": min, "max": max, "abs": abs, "int": int, "float": float, "round": round},
+}
 
 
 class _Unknown(Exception):

@@ -1,8 +1,9 @@
 """Partition: the pipeline's Funcs put into groups, by merging as long as that pays.
 
-At first every stage is a group of its own, with the tiles that suit it. Then, in two rounds, a Func is merged into all groups that read it, always the
-one whose merge saves most: first by inlining it, which only Funcs without updates can be; then by computing it for each tile, which
-takes a single group that reads it. The result: each group's output is computed at the root. Source: Mullapudi et al., SIGGRAPH 2016, section 4.
+At first every stage is a group of its own, with the tiles that suit it. Then, in two rounds, a Func is merged into all groups that read it,
+always the one whose merge saves most: first by inlining it, which only Funcs without updates can be; then by computing it for each tile,
+which takes a single group that reads it. The result: each group's output is computed at the root. Source: Mullapudi et al., SIGGRAPH 2016,
+section 4.
 """
 
 from __future__ import annotations

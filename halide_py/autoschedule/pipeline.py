@@ -1,7 +1,8 @@
-"""The pipeline as an autoscheduler sees it: stages, what each reads and costs, and who consumes it. Built after what is inlined in any case is.
+"""The pipeline as an autoscheduler sees it: stages, what each reads and costs, and who consumes it. Built after what is inlined in any case
+is.
 
-Inlined beforehand are Funcs that cost no more to compute than to load, Funcs that a single other one reads at just the point it defines, and Funcs of
-which nobody knows the region needed. Funcs with updates, extern stages and what they read, and outputs never are.
+Inlined beforehand are Funcs that cost no more to compute than to load, Funcs that a single other one reads at just the point it defines,
+and Funcs of which nobody knows the region needed. Funcs with updates, extern stages and what they read, and outputs never are.
 """
 
 from __future__ import annotations
@@ -146,7 +147,8 @@ def _element_wise(graph: PipelineGraph) -> list[str]:
 
 
 def estimated_graph(outputs: Sequence[Function]) -> PipelineGraph:
-    """The graph of a pipeline without what is trivial. Raises CompileError for a schedule that is there already, and for what lacks an estimate."""
+    """The graph of a pipeline without what is trivial. Raises CompileError for a schedule that is there already, and for what lacks an
+    estimate."""
     names = {f.name for f in outputs}
     env = environment(outputs, wrapped=False)
     check_unscheduled(env.values(), names)

@@ -1,7 +1,8 @@
 """Plan: a schedule as data, directive by directive, and as the Python text that gives it.
 
-A `Step` is one call of a directive on one stage. Funcs are named as in the pipeline; one that a step makes (`rfactor`) is known by the name that the
-step gives it. `lang.autoscheduling` applies steps, `source` here writes them: both read the same data, so that the text does what was done.
+A `Step` is one call of a directive on one stage. Funcs are named as in the pipeline; one that a step makes (`rfactor`) is known by the name
+that the step gives it. `lang.autoscheduling` applies steps, `source` here writes them: both read the same data, so that the text does what
+was done.
 """
 
 from __future__ import annotations

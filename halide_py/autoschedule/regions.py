@@ -1,8 +1,8 @@
 """Regions: what a tile of a stage needs of every Func and image before it, as numbers.
 
-The box one stage reads of another is found once, symbolically, in the reader's own loop bounds (`ir.boxes`, as bounds inference does), and made a
-function of numbers (`numeric`). A chain of producers is then walked in plain arithmetic. What has no bound is as large as its estimate says; a
-Func without one is unbounded, and None.
+The box one stage reads of another is found once, symbolically, in the reader's own loop bounds (`ir.boxes`, as bounds inference does), and
+made a function of numbers (`numeric`). A chain of producers is then walked in plain arithmetic. What has no bound is as large as its
+estimate says; a Func without one is unbounded, and None.
 """
 
 from __future__ import annotations
@@ -94,11 +94,18 @@ class Regions:
         self.graph = graph
         env = {name: _estimated(f) for name, f in graph.env.items()}
         values = function_values(env)
-        self.reads = {s: _Reads(s, env[s.name].stages()[s.index], values) for node in graph.nodes.values() if node.function.extern is None for s in node.stages}
+        self.reads = {
+            s: _Reads(s, env[s.name].stages()[s.index], values)
+            for node in graph.nodes.values()
+            if node.function.extern is None
+            for s in node.stages
+        }
         self.order = {name: i for i, name in enumerate(graph.nodes)}
         self.images = _images(graph)
         self.whole: dict[str, Region] = {}  # of each Func and image: what the pipeline needs of it
-        self._rvars = {s: {v.name: _range(node, v) for v in s.definition.schedule.rvars} for node in graph.nodes.values() for s in node.stages}
+        self._rvars = {
+            s: {v.name: _range(node, v) for v in s.definition.schedule.rvars} for node in graph.nodes.values() for s in node.stages
+        }
         self._find_whole()
 
     def _find_whole(self) -> None:
@@ -145,7 +152,9 @@ class Regions:
     def _limited(self, name: str, region: Region) -> Region:
         """A region with what is estimated where there is no limit."""
         node = self.graph.nodes.get(name)
-        known: list[Span | None] = [func_estimate(node.function, d) for d in range(len(region))] if node is not None else list(self.images[name][1])
+        known: list[Span | None] = (
+            [func_estimate(node.function, d) for d in range(len(region))] if node is not None else list(self.images[name][1])
+        )
         return tuple(span if None not in span or k is None else (k[0] if span[0] is None else span[0], k[1] if span[1] is None else span[1])
                      for span, k in zip(region, known))
 

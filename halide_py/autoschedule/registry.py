@@ -49,7 +49,8 @@ _ELSEWHERE = {
 
 
 def _choices() -> str:
-    return f"there are {' and '.join(AUTOSCHEDULERS)}; choose one by its name, as in hl.AutoschedulerParams(\"Mullapudi2016\", {{\"parallelism\": 8}})"
+    example = 'hl.AutoschedulerParams("Mullapudi2016", {"parallelism": 8})'
+    return f"there are {' and '.join(AUTOSCHEDULERS)}; choose one by its name, as in {example}"
 
 
 def find(name: str) -> Autoscheduler:
@@ -63,16 +64,19 @@ def find(name: str) -> Autoscheduler:
 
 
 def plugin_name(path: str) -> str:
-    """The autoscheduler that Halide's plugin of this name or path is. Raises CompileError as `find` does, and for what is no autoscheduler."""
+    """The autoscheduler that Halide's plugin of this name or path is. Raises CompileError as `find` does, and for what is no
+    autoscheduler."""
     word = path.replace("\\", "/").rpartition("/")[2].partition(".")[0].removeprefix("lib").removeprefix("autoschedule_")
     known = {name.lower(): name for name in (*AUTOSCHEDULERS, *_ELSEWHERE)}
     if word.lower() not in known:
-        raise CompileError(f"load_plugin({path!r}): plugins are made for Halide's own library and cannot be loaded. The autoschedulers need none: {_choices()}")
+        raise CompileError(f"load_plugin({path!r}): plugins are made for Halide's own library and cannot be loaded. The autoschedulers "
+                           f"need none: {_choices()}")
     return find(known[word.lower()]).name
 
 
 def schedule(name: str, outputs: Sequence[Function], target: Target, extra: Mapping[str, str]) -> Plan:
-    """The plan of an autoscheduler with its parameters as text. Raises CompileError for unknown names and values, and as the autoscheduler does."""
+    """The plan of an autoscheduler with its parameters as text. Raises CompileError for unknown names and values, and as the autoscheduler
+    does."""
     scheduler = find(name)
     values = dict(scheduler.defaults)
     for key, text in extra.items():

@@ -1,7 +1,7 @@
 """Source: a plan as Python text that gives the same schedule to the same pipeline, where `hl` is this module and `pipeline` the Pipeline.
 
-Funcs are found by their place in the pipeline (`Pipeline.get_func`), loops of the definition by their place in `args()` and `rvars()`, so the text
-does not depend on names that are made unique anew in each process.
+Funcs are found by their place in the pipeline (`Pipeline.get_func`), loops of the definition by their place in `args()` and `rvars()`, so
+the text does not depend on names that are made unique anew in each process.
 """
 
 from __future__ import annotations
@@ -60,15 +60,23 @@ class _Writer:
         """The Funcs that steps are about or at, in their order in the pipeline, then those that steps make."""
         found = dict.fromkeys(s.func for s in self.plan.steps)
         found |= dict.fromkeys(a.func for s in self.plan.steps for a in s.args if isinstance(a, Place))
-        return sorted((name for name in found if name in self.order), key=self.order.__getitem__) + [s.makes for s in self.plan.steps if s.makes]
+        return sorted((name for name in found if name in self.order), key=self.order.__getitem__) + [
+            s.makes for s in self.plan.steps if s.makes
+        ]
 
     def text(self) -> str:
         """The whole program."""
-        blocks = [self._block(name, stage, list(steps)) for (name, stage), steps in itertools.groupby(self.plan.steps, lambda s: (s.func, s.stage))]
+        blocks = [
+            self._block(name, stage, list(steps))
+            for (name, stage), steps in itertools.groupby(self.plan.steps, lambda s: (s.func, s.stage))
+        ]
         funcs = [f"{self.funcs[name]} = pipeline.get_func({self.order[name]})" for name in self.funcs if name in self.order]
         plain = [name for loop, name in self.made.items() if not loop.is_rvar and name == loop.name]
-        loops = [f"{', '.join(row)}{',' if len(row) == 1 else ''} = hl.vars(\"{' '.join(row)}\")" for row in (plain[i:i + 8] for i in range(0, len(plain), 8))]
-        loops += [f'{name} = hl.{"RVar" if loop.is_rvar else "Var"}("{loop.name}")' for loop, name in self.made.items() if name not in plain]
+        loops = [f"{', '.join(row)}{',' if len(row) == 1 else ''} = "
+                 f"hl.vars(\"{' '.join(row)}\")" for row in (plain[i:i + 8] for i in range(0, len(plain), 8))]
+        loops += [
+            f'{name} = hl.{"RVar" if loop.is_rvar else "Var"}("{loop.name}")' for loop, name in self.made.items() if name not in plain
+        ]
         return "\n".join([*loops, *([""] if loops else []), *funcs, "", *blocks])
 
     def _block(self, name: str, stage: int, steps: list[Step]) -> str:
@@ -87,7 +95,8 @@ class _Writer:
         return "\n".join([*lines, f"{assigned}({handle}", *rest[:-1], rest[-1] + ")", ""])
 
     def _follow(self, s: Step) -> None:
-        """Which RVars a stage has after a step: parts of those that were split, and after rfactor those kept, the others being the new Func's."""
+        """Which RVars a stage has after a step: parts of those that were split, and after rfactor those kept, the others being the new
+        Func's."""
         key = s.func, s.stage
         if s.directive == "split" and isinstance(old := s.args[0], Loop) and old.is_rvar:
             at = self.over[key].index(old.name)

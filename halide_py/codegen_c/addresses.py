@@ -1,7 +1,7 @@
 """Addresses: where the lanes of an access lie, and pointers to rows.
 
-`out[(y - min) * stride + x]` in a loop over x becomes `T *const out_row = out + (y - min) * stride` before the loop and `out_row[x]` in it: compilers
-find what does not change in a loop, but do not bring it together and add it to the pointer. Computed in 64 bits.
+`out[(y - min) * stride + x]` in a loop over x becomes `T *const out_row = out + (y - min) * stride` before the loop and `out_row[x]` in it:
+compilers find what does not change in a loop, but do not bring it together and add it to the pointer. Computed in 64 bits.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ def line_of(index: n.Expr, start: int, count: int) -> Line | None:
 
 
 def stretch_of(index: n.Expr, start: int, count: int) -> tuple[int, int]:
-    """The first lane and the number of lanes of the largest block around a slice whose lanes all lie on one line: a row of a nested ramp."""
+    """The first lane and the number of lanes of the largest block around a slice whose lanes all lie on one line: a row of a nested
+    ramp."""
     lanes = index.type.lanes()
     for size in range(lanes, count, -1):
         first = start // size * size
@@ -106,7 +107,8 @@ def _is_wide(e: n.Expr) -> bool:
 
 
 def place(em: Emitter, name: str, t: Type, base: n.Expr | None) -> tuple[str, str]:
-    """(p, i) such that element `base` of a buffer is p[i]; "" for 0. What does not change in the loop around is in p, and computed before the loop
+    """(p, i) such that element `base` of a buffer is p[i]; "" for 0. What does not change in the loop around is in p, and computed before
+    the loop
     unless it reads memory: compilers find what does not change, but do not bring it together and add it to the pointer."""
     p = pointer(em, name, t)
     if base is None:

@@ -79,7 +79,9 @@ def runtime_call(em: Emitter, e: n.Call) -> str:
         return _read_buffer(em, e)
     args = [em.scalar(a) for a in e.args]
     if e.name.startswith(("halide_error_", "halide_trace", "hl_check_")):
-        args = [em.context] + [f"(const char *){a}" if x.type.is_handle() and not isinstance(x, n.StringImm) else a for a, x in zip(args, e.args)]
+        args = [em.context] + [
+            f"(const char *){a}" if x.type.is_handle() and not isinstance(x, n.StringImm) else a for a, x in zip(args, e.args)
+        ]
     elif not e.name.startswith("_halide_buffer_"):
         raise InternalError(f"code generation does not know the function {e.name}; please report this with the program")
     return f"{e.name}({', '.join(args)})"
@@ -223,7 +225,8 @@ def _trace(em: Emitter, e: n.Call, start: int, count: int) -> str:
         element = value_type(t) if t.is_handle() else memory_type(t)
         em.line(f"{element} {what}[{lanes}] = {{{', '.join(texts)}}};")
     fields = [em.scalar(x) for x in (code, bits)] + [str(lanes)] + [em.scalar(x) for x in (kind, parent, value_index)]
-    text = f"halide_trace_helper({em.context}, {em.scalar(func)}, {what}, {where}, {', '.join(fields)}, {amount * lanes}, (const char *){em.scalar(tag)})"
+    last = f"{amount * lanes}, (const char *){em.scalar(tag)}"
+    text = f"halide_trace_helper({em.context}, {em.scalar(func)}, {what}, {where}, {', '.join(fields)}, {last})"
     name = em.name("int32_t", text)
     em.remember((e, start, count), name, e)
     return name
@@ -232,7 +235,9 @@ def _trace(em: Emitter, e: n.Call, start: int, count: int) -> str:
 def _new_buffer(em: Emitter, e: n.Call, start: int, count: int) -> str:
     """new_buffer(label, host, type code, bits, min, extent, stride, ...): a buffer on the stack, for an extern stage."""
     label, host, code, bits, *shape = e.args
-    pointer = "HL_NULL" if b.as_const(host) == 0 else f"(uint8_t *){em.names[host.name] if isinstance(host, n.Variable) else em.scalar(host)}"
+    pointer = (
+        "HL_NULL" if b.as_const(host) == 0 else f"(uint8_t *){em.names[host.name] if isinstance(host, n.Variable) else em.scalar(host)}"
+    )
     dims = _dimensions(em, [em.scalar(x) for x in shape])
     name = em.unit.fresh("buffer")
     em.line(f"struct halide_buffer_t {name} = {{0}}; /* {constant(label)} */")
@@ -258,7 +263,8 @@ def _part_of_buffer(em: Emitter, e: n.Call, start: int, count: int) -> str:
     em.line(f"struct halide_buffer_t {name} = *{source};")
     em.line(f"{name}.dim = {dims}; {name}.flags = 0;")
     for d in range(count):
-        em.line(f"{name}.host += (int64_t)({shape[2 * d]} - {source}->dim[{d}].min) * {source}->dim[{d}].stride * (({source}->type.bits + 7) / 8);")
+        em.line(f"{name}.host += (int64_t)({shape[2 * d]} - {source}->dim[{d}].min) * {source}->dim[{d}].stride * (({source}->type.bits + "
+                f"7) / 8);")
     return em.name("void *", f"(void *)&{name}")
 
 
@@ -302,7 +308,8 @@ def _debug_to_file(em: Emitter, e: n.Call, start: int, count: int) -> str:
     table = em.unit.temporary()
     em.line(f"const int64_t {table}[{len(words) or 1}] = {{{', '.join(words) or '0'}}};")
     p = pointer(em, first.name, t)
-    name = em.name("int32_t", f"hl_debug_to_file((const char *){em.scalar(filename)}, {p} + {origin}, {t.code().value}, {t.bits()}, {len(shape) // 2}, {table})")
+    name = em.name("int32_t", f"hl_debug_to_file((const char *){em.scalar(filename)}, {p} + {origin}, {t.code().value}, {t.bits()}, "
+                              f"{len(shape) // 2}, {table})")
     em.remember((e, start, count), name, e)
     return name
 
@@ -329,15 +336,31 @@ def _user_context(em: Emitter, e: n.Call, start: int, count: int) -> str:
 
 
 _SPECIAL: dict[str, Form] = {
-    "if_then_else": _if_then_else, "return_second": _return_second, "require": _require, "print": _print, "print_when": _print, "stringify": _stringify,
-    "trace": _trace, "undef": _undef, "user_context_value": _user_context,
-    "_halide_buffer_new": _new_buffer, "_halide_buffer_part": _part_of_buffer,
-    "memo_fetch": _memo, "memo_keep": _memo,
-    "debug_to_file": _debug_to_file, "prefetch": _prefetch,
-    "semaphores": _semaphore, "semaphore_acquire": _semaphore, "semaphore_release": _semaphore,
+    "if_then_else": _if_then_else,
+    "return_second": _return_second,
+    "require": _require,
+    "print": _print,
+    "print_when": _print,
+    "stringify": _stringify,
+    "trace": _trace,
+    "undef": _undef,
+    "user_context_value": _user_context,
+    "_halide_buffer_new": _new_buffer,
+    "_halide_buffer_part": _part_of_buffer,
+    "memo_fetch": _memo,
+    "memo_keep": _memo,
+    "debug_to_file": _debug_to_file,
+    "prefetch": _prefetch,
+    "semaphores": _semaphore,
+    "semaphore_acquire": _semaphore,
+    "semaphore_release": _semaphore,
 }
 _MASKS: dict[str, MaskForm] = {
-    "if_then_else": _if_then_else_mask, "return_second": _return_second_mask, "require": _require_mask, "print": _print_mask, "print_when": _print_mask,
+    "if_then_else": _if_then_else_mask,
+    "return_second": _return_second_mask,
+    "require": _require_mask,
+    "print": _print_mask,
+    "print_when": _print_mask,
     "undef": _undef_mask,
 }
 HANDLERS[n.Call] = call

@@ -14,8 +14,14 @@ from .expressions import finish, mask_at_width, round_half
 
 # Saturating packs: (source, target, register bytes) -> builtin; the halves of 32 byte registers interleave.
 _PACKS = {
-    ("i32", "i16", 32): "packssdw256", ("i32", "u16", 32): "packusdw256", ("i16", "i8", 32): "packsswb256", ("i16", "u8", 32): "packuswb256",
-    ("i32", "i16", 16): "packssdw128", ("i32", "u16", 16): "packusdw128", ("i16", "i8", 16): "packsswb128", ("i16", "u8", 16): "packuswb128",
+    ("i32", "i16", 32): "packssdw256",
+    ("i32", "u16", 32): "packusdw256",
+    ("i16", "i8", 32): "packsswb256",
+    ("i16", "u8", 32): "packuswb256",
+    ("i32", "i16", 16): "packssdw128",
+    ("i32", "u16", 16): "packusdw128",
+    ("i16", "i8", 16): "packsswb128",
+    ("i16", "u8", 16): "packuswb128",
 }
 
 

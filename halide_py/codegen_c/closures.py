@@ -1,9 +1,9 @@
 """Loops as functions of their own: the bodies of parallel loops, and all serial code, so that its pointers are parameters.
 
-Before: `parallel (y, 0, h) { out[y * s + x] = ... }` inside f. After: `static int task_y(void *uc, int y, uint8_t *closure)`, which gives what it
-finds in the closure (a struct) to `task_y_body`, and in f such a struct and a call of `halide_do_par_for`, whose failure f returns.
-These functions may be compiled apart (`text.Task`). Pointers are restrict parameters because compilers believe `restrict` of parameters only:
-without it, no load is moved out of a loop that stores.
+Before: `parallel (y, 0, h) { out[y * s + x] = ... }` inside f. After: `static int task_y(void *uc, int y, uint8_t *closure)`, which gives
+what it finds in the closure (a struct) to `task_y_body`, and in f such a struct and a call of `halide_do_par_for`, whose failure f returns.
+These functions may be compiled apart (`text.Task`). Pointers are restrict parameters because compilers believe `restrict` of parameters
+only: without it, no load is moved out of a loop that stores.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def _launch(em: Emitter, s: n.For, body: Body, run: Callable[[str, str], str]) -
     struct = f"struct {task}_closure"
     fields = [f"    {one.field};" for one in captured] or ["    char unused;"]
     members = "".join(f", c->{one.member}" for one in captured)
-    _task(em, before, "\n".join([f"{struct} {{", *fields, "};", "", ""]), f"int {task}(void *uc, int {index}, uint8_t *closure)", "\n".join([
+    _task(em, before, "\n".join([f"{struct} {{", *fields, "};", "", ""]), f"int {task}(void *uc, int {index}, uint8_t "
+                                                                          f"*closure)", "\n".join([
         f"{{ /* parallel {comment(s.name)} */", f"    const {struct} *const c = (const {struct} *)closure;", "    (void)c;",
         f"    return {task}_body(uc, {index}{members});", "}", ""]))
     closure = em.unit.fresh("captured")
@@ -80,7 +81,8 @@ def serial(em: Emitter, s: n.Stmt, body: Body) -> None:
 
 
 def _task(em: Emitter, before: int, struct: str, signature: str, body: str) -> None:
-    """Note a function; what was written since there were `before`, and is no task itself, is its own. Short ones stay where they are called."""
+    """Note a function; what was written since there were `before`, and is no task itself, is its own. Short ones stay where they are
+    called."""
     since = em.unit.functions[before:]
     own = "".join(f"{text}\n" for text in since if isinstance(text, str))
     task = Task(signature, body, own, struct)
@@ -96,7 +98,8 @@ def _call(em: Emitter, call: str, s: n.Stmt) -> None:
 
 
 def _function(em: Emitter, s: n.Stmt, body: Body, name: str, index: tuple[str, str] | None) -> tuple[list[Captured], str, str]:
-    """What a function `name` of a statement captures, its signature and its body; `index`: the IR name and C name of the loop variable it is of."""
+    """What a function `name` of a statement captures, its signature and its body; `index`: the IR name and C name of the loop variable it
+    is of."""
     inner = Emitter(em.unit, em.uses, "uc")
     inner.outlined, inner.profile, inner.shared = True, em.profile, em.shared
     inner.arguments, inner.writes, inner.expansions, inner.aliases = em.arguments, em.writes, em.expansions, dict(em.aliases)
@@ -140,7 +143,11 @@ def _capture(em: Emitter, name: str, ctype: str, value: str, captured: list[Capt
     pointer = ctype.endswith("*")
     if ctype == "void *":
         value = f"(void *){value}"
-    captured.append(Captured(f"{ctype}const {local}" if pointer else f"const {ctype} {local}", f"{ctype}{'' if pointer else ' '}{member}", member, value))
+    captured.append(
+        Captured(
+            f"{ctype}const {local}" if pointer else f"const {ctype} {local}", f"{ctype}{'' if pointer else ' '}{member}", member, value
+        )
+    )
     return local
 
 
@@ -149,7 +156,9 @@ def _pointers(em: Emitter, inner: Emitter, s: n.Stmt, captured: list[Captured]) 
     outside: dict[str, Type] = {}
     for access in nodes_of(s, (n.Load, n.Store)):
         if access.name not in inside:
-            outside[access.name] = em.pointers.get(access.name) or (access.value if isinstance(access, n.Store) else access).type.element_of()
+            outside[access.name] = (
+                em.pointers.get(access.name) or (access.value if isinstance(access, n.Store) else access).type.element_of()
+            )
     for name, v in free_variables(s).items():
         if v.type.is_handle() and name in em.pointers and name not in inside:
             outside.setdefault(name, em.pointers[name])

@@ -1,4 +1,5 @@
-"""Messages of the target feature `debug`: which pipeline is entered with what, and that it was left without an error. They go to halide_print."""
+"""Messages of the target feature `debug`: which pipeline is entered with what, and that it was left without an error. They go to
+halide_print."""
 
 from __future__ import annotations
 

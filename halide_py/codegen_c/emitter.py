@@ -358,7 +358,8 @@ class Emitter:
         if isinstance(e, n.Load):
             return [self.atom(e, start + i, 1) for i in range(count)]
         if isinstance(e, n.Cast) and e.type.is_int_or_uint() and e.value.type.is_int_or_uint() and 8 <= e.value.type.bits() < e.type.bits():
-            return [f"({value_type(e.type)}){x}" for x in self.lanes(e.value, start, count)]  # one instruction takes a lane out and widens it
+            # one instruction takes a lane out and widens it
+            return [f"({value_type(e.type)}){x}" for x in self.lanes(e.value, start, count)]
         out = []
         for first, size in _chunks(count, self.native(e.type)):
             v = self.atom(e, start + first, size)
@@ -415,4 +416,7 @@ def calls_in(e: n.Node) -> Iterator[n.Call]:
 
 def has_effects(e: n.Node) -> bool:
     """Whether evaluating `e` may write memory that loads read: user functions with effects; not reports and accessors of the runtime."""
-    return any(c.call_type is n.CallType.Extern and not c.name.startswith(("_halide_buffer_", "halide_error_", "halide_trace", "hl_check_")) for c in calls_in(e))
+    return any(
+        c.call_type is n.CallType.Extern and not c.name.startswith(("_halide_buffer_", "halide_error_", "halide_trace", "hl_check_"))
+        for c in calls_in(e)
+    )

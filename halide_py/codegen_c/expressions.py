@@ -125,7 +125,14 @@ def comparison_mask(em: Emitter, e: Any, start: int, count: int, bits: int) -> s
     op = _COMPARE[type(e)]
     if e.a.type.is_bool():
         x, y = em.mask(e.a, start, count, bits), em.mask(e.b, start, count, bits)
-        return {"==": f"(~({x} ^ {y}))", "!=": f"({x} ^ {y})", "<": f"(~{x} & {y})", "<=": f"(~{x} | {y})", ">": f"({x} & ~{y})", ">=": f"({x} | ~{y})"}[op]
+        return {
+            "==": f"(~({x} ^ {y}))",
+            "!=": f"({x} ^ {y})",
+            "<": f"(~{x} & {y})",
+            "<=": f"(~{x} | {y})",
+            ">": f"({x} & ~{y})",
+            ">=": f"({x} | ~{y})",
+        }[op]
     if is_splat(e.a) and is_splat(e.b):
         return v.mask_of_scalar(em, em.scalar(type(e)(e.a.value, e.b.value)), bits, count)
 
@@ -212,7 +219,9 @@ def variable_mask(em: Emitter, e: n.Variable, start: int, count: int, bits: int)
     if alias is not None:
         return em.mask(alias, start, count, bits)
     pieces = em.pieces[e.name]
-    return mask_at_width(em, lambda first, size: _piece(em, pieces, f"i{pieces.bits}", first, size, e.type.lanes()), pieces.bits, start, count, bits)
+    return mask_at_width(
+        em, lambda first, size: _piece(em, pieces, f"i{pieces.bits}", first, size, e.type.lanes()), pieces.bits, start, count, bits
+    )
 
 
 def _piece(em: Emitter, pieces: Pieces, short: str, start: int, count: int, lanes: int) -> str:
@@ -252,7 +261,10 @@ def bind(em: Emitter, name: str, value: n.Expr) -> None:
         names = []
         for start, count in em.slices(t, bits):
             if t.is_bool():
-                text, ctype = em.mask(value, start, count, bits) if count > 1 else f"-(int{bits}_t){em.emit(value, start, 1)}", em.vector_type(f"i{bits}", count)
+                text, ctype = (
+                    em.mask(value, start, count, bits) if count > 1 else f"-(int{bits}_t){em.emit(value, start, 1)}",
+                    em.vector_type(f"i{bits}", count),
+                )
                 ctype = ctype if count > 1 else f"int{bits}_t"
             else:
                 text, ctype = em.emit(value, start, count), em.c_type(t, count)
@@ -324,7 +336,9 @@ def broadcast_mask(em: Emitter, e: n.Broadcast, start: int, count: int, bits: in
     if inner == 1:
         value = b.as_int(e.value)
         if value is not None:
-            return f"({v.splat(em, f'i{bits}', count, f'(int{bits}_t){-value}')})" if value else f"(({em.vector_type(f'i{bits}', count)}){{}})"
+            return (
+                f"({v.splat(em, f'i{bits}', count, f'(int{bits}_t){-value}')})" if value else f"(({em.vector_type(f'i{bits}', count)}){{}})"
+            )
         return v.mask_of_scalar(em, em.atom(e.value, 0, 1), bits, count)
     at = start % inner
     if at + count <= inner:
@@ -408,11 +422,26 @@ def _register_of(lanes: int, lane: int, width: int) -> tuple[int, int]:
     raise InternalError(f"lane {lane} of a vector of {lanes}; please report this with the program")
 
 
-HANDLERS.update({
-    n.Variable: variable, n.Broadcast: broadcast, n.Ramp: ramp, n.Add: arithmetic, n.Sub: arithmetic, n.Mul: arithmetic, n.Div: division, n.Mod: division,
-    n.Min: extremum, n.Max: extremum, n.And: logic, n.Or: logic, n.Not: negation, n.Select: select, n.Let: let,
-    n.Shuffle: shuffle,
-})
+HANDLERS.update(
+    {
+        n.Variable: variable,
+        n.Broadcast: broadcast,
+        n.Ramp: ramp,
+        n.Add: arithmetic,
+        n.Sub: arithmetic,
+        n.Mul: arithmetic,
+        n.Div: division,
+        n.Mod: division,
+        n.Min: extremum,
+        n.Max: extremum,
+        n.And: logic,
+        n.Or: logic,
+        n.Not: negation,
+        n.Select: select,
+        n.Let: let,
+        n.Shuffle: shuffle,
+    }
+)
 for _kind in _COMPARE:
     HANDLERS[_kind] = comparison
     MASKS[_kind] = comparison_mask

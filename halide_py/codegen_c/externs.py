@@ -64,9 +64,11 @@ def _vector_wrapper(em: Emitter, e: n.Call, row: ExternFunction, start: int, cou
     name = f"hl_lanes_{row.c_name}_{count}"
     types = [em.c_type(a.type, count) for a in e.args]
     params = ", ".join(f"{t} a{i}" for i, t in enumerate(types))
-    loads = "".join(f" {memory_type(a.type)} x{i}[{count}] __attribute__((aligned(64))); __builtin_memcpy(x{i}, &a{i}, sizeof x{i});" for i, a in enumerate(e.args))
+    loads = "".join(f" {memory_type(a.type)} x{i}[{count}] __attribute__((aligned(64))); __builtin_memcpy(x{i}, &a{i}, sizeof "
+                    f"x{i});" for i, a in enumerate(e.args))
     values = ", ".join(f"x{i}[i]" for i in range(len(e.args)))
-    body = (f"{loads} {memory_type(row.result)} r[{count}] __attribute__((aligned(64))); for (int i = 0; i < {count}; i++) r[i] = {row.c_name}({values});"
+    body = (f"{loads} {memory_type(row.result)} r[{count}] __attribute__((aligned(64))); for (int i = 0; i < {count}; i++) r[i] = "
+            f"{row.c_name}({values});"
             f" {vector} v; __builtin_memcpy(&v, r, sizeof v); return v;")
     if is_half(row.result) or any(is_half(a.type) or a.type.is_bool() or a.type.is_handle() for a in e.args):
         return em.from_lanes(e.type, count, [_call_once(em, e, row, start + i) for i in range(count)])
@@ -116,7 +118,11 @@ def _register_form(em: Emitter, e: n.Call, name: str, start: int, count: int) ->
         return None if name == "sqrt" else f"__builtin_elementwise_{_ELEMENTWISE[name]}({args[0]})"
     register = _REGISTERS.get((kind, count))
     if register is not None and em.machine.has("avx" if register.endswith("256") else "sse4_1"):
-        return f"__builtin_ia32_sqrt{register}({args[0]})" if name == "sqrt" else f"__builtin_ia32_round{register}({args[0]}, {_ROUND_MODE[name]})"
+        return (
+            f"__builtin_ia32_sqrt{register}({args[0]})"
+            if name == "sqrt"
+            else f"__builtin_ia32_round{register}({args[0]}, {_ROUND_MODE[name]})"
+        )
     wide = {"f32": 16, "f64": 8}[kind]
     if count == wide and em.machine.has("avx512f"):
         suffix = "ps512" if kind == "f32" else "pd512"
@@ -136,7 +142,12 @@ def _own(em: Emitter, e: n.Call, name: str, start: int, count: int) -> str:
     function, vector, scalar = _own_function(em, name, short, 1), em.vector_type(short, 1), value_type(t)
     args = [em.emit(a, start if a.type.is_vector() else 0, 1) for a in e.args]
     names = [f"a{k}" for k in range(len(args))]
-    body = " ".join([*(f"const {vector} v{k} = {{{a}}};" for k, a in enumerate(names)), f"return {function}({', '.join(f'v{k}' for k in range(len(args)))})[0];"])
+    body = " ".join(
+        [
+            *(f"const {vector} v{k} = {{{a}}};" for k, a in enumerate(names)),
+            f"return {function}({', '.join(f'v{k}' for k in range(len(args)))})[0];",
+        ]
+    )
     em.unit.vector_helper(f"hl_{name}_{short}", scalar, ", ".join(f"{scalar} {a}" for a in names), body)
     text = f"hl_{name}_{short}({', '.join(args)})"
     return expressions.round_half(em, t, 1, text) if is_half(t) else text
@@ -150,7 +161,11 @@ def _own_vector(em: Emitter, name: str, short: str, args: list[str], count: int)
     named = [em.named(em.vector_type(short, count), a) for a in args]
     parts = []
     for k in range(0, count, width):
-        parts.append(_own_vector(em, name, short, [em.name(em.vector_type(short, width), v.shuffle(a, a, range(k, k + width))) for a in named], width))
+        parts.append(
+            _own_vector(
+                em, name, short, [em.name(em.vector_type(short, width), v.shuffle(a, a, range(k, k + width))) for a in named], width
+            )
+        )
     return v.join(em, parts, width)
 
 

@@ -1,4 +1,5 @@
-"""A C++17 header that describes the arguments of pipelines at compile time: `constexpr auto args = NAME_argument_info();` is a std::array."""
+"""A C++17 header that describes the arguments of pipelines at compile time: `constexpr auto args = NAME_argument_info();` is a
+std::array."""
 
 from __future__ import annotations
 
@@ -44,9 +45,13 @@ struct ArgumentInfo {{
 
 
 def _function(f: LoweredFunction) -> str:
-    rows = [f'        {{{c_string(a.shown)}, ::HalideFunctionInfo::{a.kind.name}, {a.dimensions}, HL_FUNCTION_INFO_TYPE({int(a.type.code())}, {a.type.bits()})}},\n'
-            for a in f.args]
-    return in_namespaces(f, f"inline constexpr std::array<::HalideFunctionInfo::ArgumentInfo, {len(f.args)}> {f.simple}_argument_info() {{\n"
+    rows = [
+        f"        {{{c_string(a.shown)}, ::HalideFunctionInfo::{a.kind.name}, {a.dimensions}, "
+        f"HL_FUNCTION_INFO_TYPE({int(a.type.code())}, {a.type.bits()})}},\n"
+        for a in f.args
+    ]
+    return in_namespaces(f, f"inline constexpr std::array<::HalideFunctionInfo::ArgumentInfo, {len(f.args)}> {f.simple}_argument_info() "
+                            f"{{\n"
                             f"    return {{{{\n{''.join(rows)}    }}}};\n}}\n")
 
 

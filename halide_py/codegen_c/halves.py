@@ -10,16 +10,21 @@ from ..ir.types import Type
 from . import vectors as v
 from .emitter import Emitter
 
-_ROUND_F16 = ("const {u} bits = ({u})f, a = bits & 0x7fffffffu, tiny = ({u})((({f})a + 0.5f) - 0.5f), kept = (a + 0xfffu + ((a >> 13) & 1u)) & 0xffffe000u, "
+_ROUND_F16 = ("const {u} bits = ({u})f, a = bits & 0x7fffffffu, tiny = ({u})((({f})a + 0.5f) - 0.5f), kept = (a + 0xfffu + ((a >> 13) & "
+              "1u)) & 0xffffe000u, "
               "infinite = (a & 0u) + 0x7f800000u; {i} m = a < 0x38800000u; {u} r = HL_SELECT({u}, m, tiny, kept); m = r >= 0x47800000u; "
-              "r = HL_SELECT({u}, m, infinite, r); m = a > 0x7f800000u; r = HL_SELECT({u}, m, a, r); return ({f})(r | (bits & 0x80000000u));")
-_ROUND_BF16 = ("const {u} bits = ({u})f, kept = (bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff0000u, quiet = (bits | 0x400000u) & 0xffff0000u; "
+              "r = HL_SELECT({u}, m, infinite, r); m = a > 0x7f800000u; r = HL_SELECT({u}, m, a, r); return ({f})(r | (bits & "
+              "0x80000000u));")
+_ROUND_BF16 = ("const {u} bits = ({u})f, kept = (bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff0000u, quiet = (bits | 0x400000u) & "
+               "0xffff0000u; "
                "const {i} m = (bits & 0x7fffffffu) > 0x7f800000u; return ({f})HL_SELECT({u}, m, quiet, kept);")
-_F32_OF_F16 = ("const {u} h = __builtin_convertvector(a, {u}); const {u} moved = ({u})(({f})((h & 0x7fffu) << 13) * 0x1p+112f), infinite = moved | 0x7f800000u; "
+_F32_OF_F16 = ("const {u} h = __builtin_convertvector(a, {u}); const {u} moved = ({u})(({f})((h & 0x7fffu) << 13) * 0x1p+112f), infinite = "
+               "moved | 0x7f800000u; "
                "const {i} m = (h & 0x7c00u) == 0x7c00u; return ({f})(HL_SELECT({u}, m, infinite, moved) | ((h & 0x8000u) << 16));")
 _F32_OF_BF16 = "return ({f})(__builtin_convertvector(a, {u}) << 16);"
 # Of rounded values, so exact: the exponent moves back by a multiplication with 2^-112.
-_F16_OF_F32 = ("const {u} bits = ({u})f, a = bits & 0x7fffffffu, moved = ({u})(({f})a * 0x1p-112f) >> 13, special = (({u})(a > 0x7f800000u) & 0x200u) | 0x7c00u; "
+_F16_OF_F32 = ("const {u} bits = ({u})f, a = bits & 0x7fffffffu, moved = ({u})(({f})a * 0x1p-112f) >> 13, special = (({u})(a > "
+               "0x7f800000u) & 0x200u) | 0x7c00u; "
                "const {i} m = a >= 0x7f800000u; return HL_SELECT({u}, m, special, moved) | ((bits >> 16) & 0x8000u);")
 _BF16_OF_F32 = "return ({u})f >> 16;"
 
@@ -40,7 +45,8 @@ def _instructions(em: Emitter, t: Type, count: int) -> tuple[str, str] | None:
 def _helper(em: Emitter, name: str, count: int, result: str, argument: str, body: str) -> str:
     types = {k: em.vector_type(f"{k}32", count) for k in "fiu"}
     kind, letter = argument.split()
-    return em.unit.vector_helper(f"{name}x{count}", types["f"] if result == "f" else types["u"], f"{em.vector_type(kind, count)} {letter}", body.format(**types))
+    return em.unit.vector_helper(f"{name}x{count}", types["f"] if result == "f" else types["u"], f"{em.vector_type(kind, count)} "
+                                                                                                 f"{letter}", body.format(**types))
 
 
 def rounded(em: Emitter, t: Type, count: int, text: str) -> str:
@@ -65,7 +71,9 @@ def to_memory(em: Emitter, t: Type, width: int, parts: list[str]) -> str:
     """Rounded floats, `width` in each of the parts, as they are stored."""
     whole = _instructions(em, t, width)
     if whole is not None:
-        return v.join(em, [em.name(em.vector_type("u16", width), f"({em.vector_type('u16', width)}){whole[1].format(x=p)}") for p in parts], width)
+        return v.join(
+            em, [em.name(em.vector_type("u16", width), f"({em.vector_type('u16', width)}){whole[1].format(x=p)}") for p in parts], width
+        )
     name, body = ("hl_bf16_of_f32", _BF16_OF_F32) if t.is_bfloat() else ("hl_f16_of_f32", _F16_OF_F32)
     helper = _helper(em, name, width, "u", "f32 f", body)
     return v.narrow(em, [f"{helper}({p})" for p in parts], "u32", "u16", width)

@@ -41,7 +41,8 @@ def _parameter(a: LoweredArgument) -> str:
 
 
 def header(module: LoweredModule, last_error: str = "hl_last_error") -> str:
-    """The text of `NAME.h`, C11 and C++17: the buffer struct and the functions of the module, each 0 on success. `last_error`: where messages are."""
+    """The text of `NAME.h`, C11 and C++17: the buffer struct and the functions of the module, each 0 on success. `last_error`: where
+    messages are."""
     guard = f"HL_PIPELINE_{module.name.upper()}_H"
     c_plus_plus = [f for f in module.functions if f.namespaces is not None]
     lines = [f"/* {module.name}: made by halide_py. Each function gives 0, or an error code; {last_error}() then has the message. */",

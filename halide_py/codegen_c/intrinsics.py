@@ -107,7 +107,8 @@ def _vector_shift_by(em: Emitter, e: n.Call, start: int, count: int) -> str:
     if not left and t.is_int():
         return f"({x} >> ({ctype})({kept}))"
     within = f"({y} <= {last})"
-    return f"(({ctype})(({em.vector_type(f'i{bits}', count)}){within} & ({em.vector_type(f'i{bits}', count)})({x} {operator} ({ctype})({y} & {last}))))"
+    mask = em.vector_type(f"i{bits}", count)
+    return f"(({ctype})(({mask}){within} & ({mask})({x} {operator} ({ctype})({y} & {last}))))"
 
 
 def _amount(em: Emitter, e: n.Expr, start: int) -> str:
@@ -152,7 +153,8 @@ def _abs(em: Emitter, e: n.Call, start: int, count: int) -> str:
     if s.is_float():
         if count == 1:
             return f"__builtin_fabs{'' if bits == 64 else 'f'}({x})"
-        return f"(({em.c_type(e.type, count)})(({em.vector_type(f'u{bits}', count)}){x} & {(1 << (bits - 1)) - 1}{'ull' if bits == 64 else 'u'}))"
+        without_sign = f"{(1 << (bits - 1)) - 1}{'ull' if bits == 64 else 'u'}"
+        return f"(({em.c_type(e.type, count)})(({em.vector_type(f'u{bits}', count)}){x} & {without_sign}))"
     ctype = em.c_type(s, count)
     zero = "0" if count == 1 else f"({ctype}){{}}"
     value = "a < 0 ? 0 - a : a" if count == 1 else f"HL_SELECT({ctype}, a < {zero}, -a, a)"
@@ -234,12 +236,28 @@ def _classify_mask(em: Emitter, e: n.Call, start: int, count: int, bits: int) ->
 
 
 FORMS: dict[str, Callable[[Emitter, n.Call, int, int], str]] = {
-    "bitwise_and": _bitwise("&"), "bitwise_or": _bitwise("|"), "bitwise_xor": _bitwise("^"), "bitwise_not": _bitwise_not, "shift_left": _shift,
-    "shift_right": _shift, "abs": _abs, "popcount": _bit_count("popcount"), "count_leading_zeros": _bit_count("clz"),
-    "count_trailing_zeros": _bit_count("ctz"), "div_round_to_zero": _c_division("div"), "mod_round_to_zero": _c_division("mod"),
-    "is_nan": _classify, "is_inf": _classify, "is_finite": _classify,
+    "bitwise_and": _bitwise("&"),
+    "bitwise_or": _bitwise("|"),
+    "bitwise_xor": _bitwise("^"),
+    "bitwise_not": _bitwise_not,
+    "shift_left": _shift,
+    "shift_right": _shift,
+    "abs": _abs,
+    "popcount": _bit_count("popcount"),
+    "count_leading_zeros": _bit_count("clz"),
+    "count_trailing_zeros": _bit_count("ctz"),
+    "div_round_to_zero": _c_division("div"),
+    "mod_round_to_zero": _c_division("mod"),
+    "is_nan": _classify,
+    "is_inf": _classify,
+    "is_finite": _classify,
 }
 MASK_FORMS: dict[str, Callable[[Emitter, n.Call, int, int, int], str]] = {
-    "bitwise_and": _bitwise_mask("&"), "bitwise_or": _bitwise_mask("|"), "bitwise_xor": _bitwise_mask("^"), "bitwise_not": _bitwise_not_mask,
-    "is_nan": _classify_mask, "is_inf": _classify_mask, "is_finite": _classify_mask,
+    "bitwise_and": _bitwise_mask("&"),
+    "bitwise_or": _bitwise_mask("|"),
+    "bitwise_xor": _bitwise_mask("^"),
+    "bitwise_not": _bitwise_not_mask,
+    "is_nan": _classify_mask,
+    "is_inf": _classify_mask,
+    "is_finite": _classify_mask,
 }

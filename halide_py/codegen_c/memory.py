@@ -327,7 +327,8 @@ def store_interleaved(em: Emitter, stores: Sequence[n.Store]) -> None:
             wanted = [((k * count + i) % stride, (k * count + i) // stride) for i in range(count)]
             value = em.named(em.vector_type(kind, count) if count > 1 else memory_type(t), v.pick(em, kind, sources, wanted))
             at = low + stride * start + k * count
-            writes.append(_dense_store(em, name, of, base, at, count, value) if count > 1 else f"*({address(em, name, of, base, at)}) = {value};")
+            writes.append(_dense_store(em, name, of, base, at, count, value) if count > 1 else f"*({address(em, name, of, base, at)}) = "
+                                                                                               f"{value};")
     for text in writes:
         em.line(text)
     em.written(n.symbol_bit(stores[0].name))

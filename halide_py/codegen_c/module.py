@@ -33,10 +33,20 @@ _STRICT = """/* strict_float is used: products and sums are not contracted. */
 
 
 def _source_text(rows: Sequence[ExternFunction]) -> str:
-    """The source that some functions of the user's come from. In the compiler's messages it has a name and lines of its own; <math.h> declares what it does in C."""
+    """The source that some functions of the user's come from. In the compiler's messages it has a name and lines of its own; <math.h>
+    declares what it does in C."""
     renamed = [r for r in rows if r.c_name != r.name]
-    return "\n".join(["#define _GLIBCXX_INCLUDE_NEXT_C_HEADERS", *(f"#define {r.name} {r.c_name}" for r in renamed), f'#line 1 "{SOURCE_OF}{rows[0].name}"',
-                      rows[0].source, '#line 1 "pipeline"', *(f"#undef {r.name}" for r in renamed), "#undef _GLIBCXX_INCLUDE_NEXT_C_HEADERS"])
+    return "\n".join(
+        [
+            "#define _GLIBCXX_INCLUDE_NEXT_C_HEADERS",
+            *(f"#define {r.name} {r.c_name}" for r in renamed),
+            f'#line 1 "{SOURCE_OF}{rows[0].name}"',
+            rows[0].source,
+            '#line 1 "pipeline"',
+            *(f"#undef {r.name}" for r in renamed),
+            "#undef _GLIBCXX_INCLUDE_NEXT_C_HEADERS",
+        ]
+    )
 
 
 def _extern_texts(rows: Iterable[ExternFunction]) -> list[str]:
@@ -129,7 +139,8 @@ def _cpu_check(f: LoweredFunction, needs: Sequence[str], values: Sequence[str]) 
 
 
 def exports(f: LoweredFunction, needs: Sequence[str] = ()) -> str:
-    """The functions that callers see, `NAME` and `NAME_argv`; both call `NAME_body`. `needs`: instruction sets the processor has to have."""
+    """The functions that callers see, `NAME` and `NAME_argv`; both call `NAME_body`. `needs`: instruction sets the processor has to
+    have."""
     passed = [f"(void *){USER_CONTEXT}" if a.name == USER_CONTEXT else argument_name(a) for a in f.args]
     entry = f"{export(f)} {signature(f)} {{\n{_cpu_check(f, needs, passed)}    return {f.name}_body({', '.join(passed)});\n}}\n\n"
     return in_namespaces(f, entry + (_argv(f, needs, f"{f.simple}_argv") if f.has_argv else ""))
@@ -171,10 +182,12 @@ def _unbound_pointers(em: Emitter, f: LoweredFunction) -> None:
 
 
 def text_of(module: LoweredModule, machine: Machine, needs: Sequence[str] = (), only_entry: str = "") -> Text:
-    """The C text of a module, valid GNU C11 and C++; compile with -fwrapv. It includes `hl_runtime.h`, `hl_vector.h` and, for math, `hl_math.h`.
+    """The C text of a module, valid GNU C11 and C++; compile with -fwrapv. It includes `hl_runtime.h`, `hl_vector.h` and, for math,
+    `hl_math.h`.
 
-    Each function gives `int NAME(args...)` (buffers as `struct halide_buffer_t *`, scalars by value) and `int NAME_argv(void **args)`, which
-    refuse to run on a processor that lacks one of the instruction sets in `needs`; or, of a module of one function, `only_entry(void **args)`.
+    Each function gives `int NAME(args...)` (buffers as `struct halide_buffer_t *`, scalars by value) and `int NAME_argv(void **args)`,
+    which refuse to run on a processor that lacks one of the instruction sets in `needs`; or, of a module of one function, `only_entry(void
+    **args)`.
     """
     unit = Unit(machine)
     for f in module.functions:

@@ -28,7 +28,8 @@ for _bits in (8, 16, 32, 64):
 }}""")
     _add(f"hl_div_u{_bits}", f"static inline {_u} hl_div_u{_bits}({_u} a, {_u} b) {{ return ({_u})(b ? a / b : 0); }}")
     _add(f"hl_mod_u{_bits}", f"static inline {_u} hl_mod_u{_bits}({_u} a, {_u} b) {{ return ({_u})(b ? a % b : 0); }}")
-    _add(f"hl_cdiv_i{_bits}", f"static inline {_i} hl_cdiv_i{_bits}({_i} a, {_i} b) {{ return b == 0 ? 0 : b == -1 ? ({_i})(0 - a) : ({_i})(a / b); }}")
+    _add(f"hl_cdiv_i{_bits}", f"static inline {_i} hl_cdiv_i{_bits}({_i} a, {_i} b) "
+                              f"{{ return b == 0 ? 0 : b == -1 ? ({_i})(0 - a) : ({_i})(a / b); }}")
     _add(f"hl_cmod_i{_bits}", f"static inline {_i} hl_cmod_i{_bits}({_i} a, {_i} b) {{ return b == 0 || b == -1 ? 0 : ({_i})(a % b); }}")
     for _s, _t in (("i", _i), ("u", _u)):
         _wide = "uint64_t" if _bits == 64 else "uint32_t"
@@ -36,15 +37,21 @@ for _bits in (8, 16, 32, 64):
     if (b < 0) return b <= -{_bits} ? ({_t})(a < 0 ? -1 : 0) : ({_t})(a >> -b);
     return b >= {_bits} ? ({_t})0 : ({_t})(({_wide})a << b);
 }}""")
-        _add(f"hl_shr_{_s}{_bits}", f"static inline {_t} hl_shr_{_s}{_bits}({_t} a, int64_t b) {{ return hl_shl_{_s}{_bits}(a, -b); }}", f"hl_shl_{_s}{_bits}")
+        _add(f"hl_shr_{_s}{_bits}", f"static inline {_t} hl_shr_{_s}{_bits}({_t} a, int64_t b) "
+                                    f"{{ return hl_shl_{_s}{_bits}(a, -b); }}", f"hl_shl_{_s}{_bits}")
     _long = "ll" if _bits == 64 else ""
-    _add(f"hl_clz_u{_bits}", f"static inline int hl_clz_u{_bits}({_u} a) {{ return a ? __builtin_clz{_long}(a) - {0 if _bits == 64 else 32 - _bits} : {_bits}; }}")
+    _add(f"hl_clz_u{_bits}", f"static inline int hl_clz_u{_bits}({_u} a) "
+                             f"{{ return a ? __builtin_clz{_long}(a) - {0 if _bits == 64 else 32 - _bits} : {_bits}; }}")
     _add(f"hl_ctz_u{_bits}", f"static inline int hl_ctz_u{_bits}({_u} a) {{ return a ? __builtin_ctz{_long}(a) : {_bits}; }}")
     _add(f"hl_popcount_u{_bits}", f"static inline int hl_popcount_u{_bits}({_u} a) {{ return __builtin_popcount{_long}(a); }}")
 
 for _s in "iu":
     _t, _product = f"{'' if _s == 'i' else 'u'}int64_t", f"{'' if _s == 'i' else 'unsigned '}__int128"
-    _limits = "p > INT64_MAX_ ? INT64_MAX_ : p < -INT64_MAX_ - 1 ? -INT64_MAX_ - 1 : (int64_t)p" if _s == "i" else "p >> 64 ? ~(uint64_t)0 : (uint64_t)p"
+    _limits = (
+        "p > INT64_MAX_ ? INT64_MAX_ : p < -INT64_MAX_ - 1 ? -INT64_MAX_ - 1 : (int64_t)p"
+        if _s == "i"
+        else "p >> 64 ? ~(uint64_t)0 : (uint64_t)p"
+    )
     _add(f"hl_mulshr_{_s}64", f"""static inline {_t} hl_mulshr_{_s}64({_t} a, {_t} b, uint64_t shift, int rounding) {{
     __extension__ {_product} p = ({_product})a * b;
     const int half = rounding && shift && shift < 128 ? (int)(p >> (shift - 1)) & 1 : 0;
@@ -93,7 +100,8 @@ _add("hl_f16_of_f32", """static inline uint16_t hl_f16_of_f32(float f) {
     a += 0xc8000fffu + ((a >> 13) & 1u);
     return (uint16_t)(sign | a >> 13);
 }""")
-_add("hl_round_f16", "static inline float hl_round_f16(float f) { return hl_f32_of_f16(hl_f16_of_f32(f)); }", "hl_f32_of_f16", "hl_f16_of_f32")
+_add("hl_round_f16", "static inline float hl_round_f16(float f) { return "
+                     "hl_f32_of_f16(hl_f16_of_f32(f)); }", "hl_f32_of_f16", "hl_f16_of_f32")
 _add("hl_f32_of_bf16", """static inline float hl_f32_of_bf16(uint16_t h) {
     uint32_t bits = (uint32_t)h << 16;
     float f;
@@ -106,7 +114,8 @@ _add("hl_bf16_of_f32", """static inline uint16_t hl_bf16_of_f32(float f) {
     if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(bits >> 16 | 64u);
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }""")
-_add("hl_round_bf16", "static inline float hl_round_bf16(float f) { return hl_f32_of_bf16(hl_bf16_of_f32(f)); }", "hl_f32_of_bf16", "hl_bf16_of_f32")
+_add("hl_round_bf16", "static inline float hl_round_bf16(float f) { return "
+                      "hl_f32_of_bf16(hl_bf16_of_f32(f)); }", "hl_f32_of_bf16", "hl_bf16_of_f32")
 for _name in ("f16", "bf16"):
     _add(f"hl_{_name}_of_f64", f"""static inline float hl_{_name}_of_f64(double d) {{
     float f = (float)d; /* rounded to odd: then rounding again is rounding once */

@@ -26,9 +26,11 @@ class Profile:
         em.unit.helper("hl_profiled")
         names = ", ".join(c_string(name) for name in self.funcs)
         stack = ", ".join(map(str, self._on_stack(f))) or "0"
-        em.unit.functions.append(f"static struct hl_profile_pipeline *{self.record};\nstatic const char *const {self.record}_funcs[] = {{{names or 'HL_NULL'}}};\n"
+        em.unit.functions.append(f"static struct hl_profile_pipeline *{self.record};\nstatic const char *const {self.record}_funcs[] = "
+                                 f"{{{names or 'HL_NULL'}}};\n"
                                  f"static const uint64_t {self.record}_stack[] = {{{stack}}};\n")
-        em.line(f"if (!{self.record}) {self.record} = hl_profile_pipeline({c_string(f.display_name or f.name)}, {len(self.funcs)}, {self.record}_funcs, "
+        em.line(f"if (!{self.record}) {self.record} = hl_profile_pipeline({c_string(f.display_name or f.name)}, {len(self.funcs)}, "
+                f"{self.record}_funcs, "
                 f"{self.record}_stack);")
         em.line(f"HL_PROFILED_RUN struct hl_profile_run {em.unit.fresh('profile_run')} = hl_profile_begin({self.record});")
 

@@ -1,8 +1,9 @@
-"""C text of a CPython extension module whose functions are pipelines: `import blur; blur.blur(image, out)` where halide_py is not installed.
+"""C text of a CPython extension module whose functions are pipelines: `import blur; blur.blur(image, out)` where halide_py is not
+installed.
 
 Compile it as C or C++ with Python's headers and link it with the pipelines' object or static library. The macros are Halide's:
-`HALIDE_PYTHON_EXTENSION_MODULE_NAME` and `HALIDE_PYTHON_EXTENSION_FUNCTIONS` (`X(blur) X(sharpen)`) make one module of several files, all but one
-compiled with `HALIDE_PYTHON_EXTENSION_OMIT_MODULE_DEFINITION`.
+`HALIDE_PYTHON_EXTENSION_MODULE_NAME` and `HALIDE_PYTHON_EXTENSION_FUNCTIONS` (`X(blur) X(sharpen)`) make one module of several files, all
+but one compiled with `HALIDE_PYTHON_EXTENSION_OMIT_MODULE_DEFINITION`.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ _TAIL = """
 
 
 def _take(i: int, a: LoweredArgument) -> tuple[str, str, str]:
-    """Of one argument: the declaration of its C value, the condition that fails (an exception is set then), and what the pipeline is given."""
+    """Of one argument: the declaration of its C value, the condition that fails (an exception is set then), and what the pipeline is
+    given."""
     name, source = c_string(a.shown), f"objects[{i}]"
     if a.is_buffer():
         writable = int(a.kind.name == "OutputBuffer")
@@ -118,8 +120,17 @@ def _wrapper(f: LoweredFunction) -> str:
 
 
 def python_extension(module: LoweredModule) -> str:
-    """The text of the extension; it includes `hl_runtime.h` and `hl_python.h`. Raises CompileError for arguments that Python cannot pass."""
+    """The text of the extension; it includes `hl_runtime.h` and `hl_python.h`. Raises CompileError for arguments that Python cannot
+    pass."""
     functions = " ".join(f"X({f.simple})" for f in module.functions)
-    return "".join([_HEAD.format(names=", ".join(f.qualified for f in module.functions)), *(f"{declaration(f)}" for f in module.functions), _OPEN,
-                    "\n".join(_wrapper(f) for f in module.functions), _MODULE.format(module=module.name, functions=functions), _TAIL])
+    return "".join(
+        [
+            _HEAD.format(names=", ".join(f.qualified for f in module.functions)),
+            *(f"{declaration(f)}" for f in module.functions),
+            _OPEN,
+            "\n".join(_wrapper(f) for f in module.functions),
+            _MODULE.format(module=module.name, functions=functions),
+            _TAIL,
+        ]
+    )
 

@@ -48,8 +48,21 @@ struct buffer {
 
 """
 _NAMES = {TypeCode.Int: "int", TypeCode.UInt: "uint", TypeCode.Float: "float", TypeCode.BFloat: "bfloat"}
-_SCALAR_TYPES = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "float16": "Half", "bfloat16": "BFloat16",
-                 "float32": "Float", "float64": "Double", "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64"}
+_SCALAR_TYPES = {
+    "bool": "Bool",
+    "uint8": "Byte",
+    "int8": "Char",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "float16": "Half",
+    "bfloat16": "BFloat16",
+    "float32": "Float",
+    "float64": "Double",
+    "uint16": "UInt16",
+    "uint32": "UInt32",
+    "uint64": "UInt64",
+}
 
 
 def _torch_type(f: LoweredFunction, a: LoweredArgument) -> str:
@@ -69,29 +82,35 @@ def _tensor_function(f: LoweredFunction) -> str:
     args = [a for a in f.args if a.name != USER_CONTEXT]
     for a in args:
         if is_half(a.type) and not a.is_buffer():
-            raise CompileError(f"The header for PyTorch cannot pass the {a.type} scalar {a.shown}; make it a float32 and cast it in the pipeline")
+            raise CompileError(f"The header for PyTorch cannot pass the {a.type} scalar {a.shown}; make it a float32 and cast it in the "
+                               f"pipeline")
     kinds = {a.name: _torch_type(f, a) for a in args}
     parameters = ", ".join(f"{'at::Tensor &' if a.is_buffer() else _scalar(a) + ' '}{c_identifier(a.shown)}" for a in args)
     lines = [f"inline int {f.simple}_th_({parameters}) {{"]
     for a in args:
         if a.is_buffer():
             name, code = c_identifier(a.shown), f"{int(a.type.code())}, {a.type.bits()}, {a.dimensions}"
-            lines.append(f'    hl_pytorch::buffer {argument_name(a)}({c_string(a.shown)}, {name}, at::ScalarType::{_SCALAR_TYPES[kinds[a.name]]}, {code});')
-    passed = ", ".join("nullptr" if a.name == USER_CONTEXT else f"&{argument_name(a)}.raw" if a.is_buffer() else c_identifier(a.shown) for a in f.args)
+            lines.append(f'    hl_pytorch::buffer {argument_name(a)}({c_string(a.shown)}, {name}, '
+                         f'at::ScalarType::{_SCALAR_TYPES[kinds[a.name]]}, {code});')
+    passed = ", ".join(
+        "nullptr" if a.name == USER_CONTEXT else f"&{argument_name(a)}.raw" if a.is_buffer() else c_identifier(a.shown) for a in f.args
+    )
     lines += [f"    const int code = ::{f.qualified}({passed});",
               f'    TORCH_CHECK(code == 0, "{f.qualified} failed with error ", code, ": ", hl_last_error());', "    return 0;", "}", ""]
     return in_namespaces(f, "\n".join(lines))
 
 
 def pytorch_header(module: LoweredModule, c_header: str, last_error: str) -> str:
-    """The text of `NAME.pytorch.h` for C++17 with PyTorch's headers: for each function NAME of the module `int NAME_th_(...)`, whose buffers are contiguous
-    CPU tensors, the last dimension of a tensor being the first of its buffer. It throws `c10::Error` when the pipeline fails.
+    """The text of `NAME.pytorch.h` for C++17 with PyTorch's headers: for each function NAME of the module `int NAME_th_(...)`, whose
+    buffers are contiguous CPU tensors, the last dimension of a tensor being the first of its buffer. It throws `c10::Error` when the
+    pipeline fails.
 
     `c_header` is the header of the functions, which becomes part of it. Raises CompileError for arguments that PyTorch cannot pass.
     """
     functions = "\n".join(_tensor_function(f) for f in module.functions).replace("hl_last_error()", f"{last_error}()")
     guard = f"HL_PYTORCH_{module.name.upper()}_H"
-    return (f"/* {module.name} for PyTorch: made by halide_py. */\n#ifndef {guard}\n#define {guard}\n\n#include <ATen/ATen.h>\n\n{c_header}\n{_TENSORS}"
+    return (f"/* {module.name} for PyTorch: made by halide_py. */\n#ifndef {guard}\n#define {guard}\n\n#include "
+            f"<ATen/ATen.h>\n\n{c_header}\n{_TENSORS}"
             f"{functions}\n#endif\n")
 
 
@@ -103,14 +122,25 @@ def pytorch_module(forward: LoweredFunction, backward: LoweredFunction, library:
     inputs = [a for a in forward.args if a.kind is not ArgumentKind.OutputBuffer]
     outputs = [a for a in forward.args if a.kind is ArgumentKind.OutputBuffer]
     names = _python_names([a.shown for a in inputs])
-    rows = [f"    Argument({name!r}, torch.{_torch_type(forward, a)}, {a.dimensions if a.is_buffer() else None})," for name, a in zip(names, inputs)]
+    rows = [f"    Argument({name!r}, torch.{_torch_type(forward, a)}, "
+            f"{a.dimensions if a.is_buffer() else None})," for name, a in zip(names, inputs)]
     results = [f"    Argument({a.shown!r}, torch.{_torch_type(forward, a)}, {a.dimensions})," for a in outputs]
     shapes = "a shape" if len(outputs) == 1 else "a list of shapes"
     class_name = "".join(w[:1].upper() + w[1:] for w in forward.simple.split("_")) or "Pipeline"
     taken = class_name if class_name != forward.simple else class_name + "Function"
-    return MODULE.format(name=forward.simple, library=library, entry=forward.qualified, gradient=backward.qualified, inputs="\n".join(rows),
-                         outputs="\n".join(results), parameters=", ".join(names), comma="," if len(names) == 1 else "", shapes=shapes, class_name=taken,
-                         separator=", " if names else "")
+    return MODULE.format(
+        name=forward.simple,
+        library=library,
+        entry=forward.qualified,
+        gradient=backward.qualified,
+        inputs="\n".join(rows),
+        outputs="\n".join(results),
+        parameters=", ".join(names),
+        comma="," if len(names) == 1 else "",
+        shapes=shapes,
+        class_name=taken,
+        separator=", " if names else "",
+    )
 
 
 def _python_names(names: Sequence[str]) -> list[str]:

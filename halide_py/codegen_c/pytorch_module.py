@@ -59,7 +59,8 @@ class Buffer(ctypes.Structure):
         if max((*tensor.shape, *tensor.stride()), default=0) > 0x7FFFFFFF:
             raise ValueError(f"{name}: {{a.name}} is too large for a pipeline: {{tuple(tensor.shape)}}")
         dims = (Dimension * max(tensor.dim(), 1))(*((0, e, s, 0) for e, s in zip(tensor.shape[::-1], tensor.stride()[::-1])))
-        code = 4 if a.dtype is torch.bfloat16 else 2 if a.dtype.is_floating_point else 1 if a.dtype is torch.bool or not a.dtype.is_signed else 0
+        whole = 1 if a.dtype is torch.bool or not a.dtype.is_signed else 0
+        code = 4 if a.dtype is torch.bfloat16 else 2 if a.dtype.is_floating_point else whole
         host = tensor.data_ptr() if tensor.numel() else ctypes.addressof(NOTHING)
         return Buffer(0, None, host, 0, code, 1 if a.dtype is torch.bool else 8 * tensor.element_size(), 1, tensor.dim(), dims, None)
 
@@ -120,7 +121,10 @@ class {class_name}Gradient(torch.autograd.Function):
     @staticmethod
     def forward(*values):
         inputs = [given(a, x) for a, x in zip(INPUTS, values)]
-        losses = tuple(Argument("the derivative for " + o.name, o.dtype if o.dtype.is_floating_point else torch.float32, o.dimensions) for o in OUTPUTS)
+        losses = tuple(
+            Argument("the derivative for " + o.name, o.dtype if o.dtype.is_floating_point else torch.float32, o.dimensions)
+            for o in OUTPUTS
+        )
         weights = [x.detach().to(a.dtype).contiguous() for a, x in zip(losses, values[len(INPUTS):])]
         floats = [(a._replace(dimensions=x.dim()), torch.empty_like(x)) for a, x in zip(INPUTS, inputs) if a.dtype.is_floating_point]
         call({gradient!r}, (*INPUTS, *losses, *(a for a, _ in floats)), [*inputs, *weights, *(x for _, x in floats)])

@@ -37,7 +37,10 @@ def reduce(em: Emitter, e: n.VectorReduce, start: int, count: int) -> str:
     # Lane j of every group side by side, for each j; then combine across j.
     parts = [em.named(em.c_type(t, width), em.emit(e.value, k, width)) for k in range(start * group, (start + count) * group, width)]
     sources = [(p, width) for p in parts]
-    columns = [v.pick(em, short_type(t), sources, [((i * group + j) // width, (i * group + j) % width) for i in range(count)]) for j in range(group)]
+    columns = [
+        v.pick(em, short_type(t), sources, [((i * group + j) // width, (i * group + j) % width) for i in range(count)])
+        for j in range(group)
+    ]
     total = em.named(em.c_type(t, count), columns[0])
     for column in columns[1:]:
         total = combine(em, e.op, t, count, total, em.named(em.c_type(t, count), column))

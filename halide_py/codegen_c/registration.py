@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..ir.module import LoweredFunction, LoweredModule
 from .module import in_namespaces
 
-_HEAD = """/* Made by halide_py. Link this with a program that defines halide_register_argv_and_metadata(): it is called for each function at start. */
-struct halide_filter_metadata_t;
+_HEAD = """/* Made by halide_py. Link this with a program that defines halide_register_argv_and_metadata(): it is called for each function
+at start. */ struct halide_filter_metadata_t;
 
 extern "C" {
 extern void halide_register_argv_and_metadata(int (*filter_argv_call)(void **), const struct halide_filter_metadata_t *filter_metadata,
@@ -28,7 +28,8 @@ def _declared(f: LoweredFunction) -> str:
 
 
 def _registered(f: LoweredFunction) -> str:
-    return (f"const struct {f.name}_registration {{\n    {f.name}_registration() {{\n        halide_register_argv_and_metadata({f.qualified}_argv, "
+    return (f"const struct {f.name}_registration "
+            f"{{\n    {f.name}_registration() {{\n        halide_register_argv_and_metadata({f.qualified}_argv, "
             f"{f.qualified}_metadata(), HL_REGISTRATION_PAIRS);\n    }}\n}} {f.name}_registered;\n")
 
 

@@ -206,6 +206,15 @@ def _evaluate(em: Emitter, s: n.Evaluate) -> None:
 
 
 _HANDLERS: dict[type[n.Stmt], Callable[[Emitter, Any], None]] = {
-    n.Block: _block, n.LetStmt: _let, n.Assert: _assert, n.Produce: _produce, n.For: _for, n.Store: _store, n.Allocate: _allocate, n.IfThenElse: _if,
-    n.Evaluate: _evaluate, n.Atomic: _atomic, n.Fork: _fork,
+    n.Block: _block,
+    n.LetStmt: _let,
+    n.Assert: _assert,
+    n.Produce: _produce,
+    n.For: _for,
+    n.Store: _store,
+    n.Allocate: _allocate,
+    n.IfThenElse: _if,
+    n.Evaluate: _evaluate,
+    n.Atomic: _atomic,
+    n.Fork: _fork,
 }

@@ -30,17 +30,24 @@ class Text(NamedTuple):
 
     def whole(self) -> str:
         """One file."""
-        return _joined(self.head, *(f"{one.struct}{one.defined('static')}" if isinstance(one, Task) else one for one in self.functions), self.entries)
+        return _joined(
+            self.head, *(f"{one.struct}{one.defined('static')}" if isinstance(one, Task) else one for one in self.functions), self.entries
+        )
 
     def parts(self, most: int) -> list[str]:
         """At most so many files, of lengths as equal as tasks allow."""
-        tasks = sorted((one for one in self.functions if isinstance(one, Task)), key=lambda one: -len(one.body) - len(one.own)) if self.apart else []
+        tasks = (
+            sorted((one for one in self.functions if isinstance(one, Task)), key=lambda one: -len(one.body) - len(one.own))
+            if self.apart
+            else []
+        )
         if not tasks or most < 2:
             return [self.whole()]
         files: list[list[str]] = [[self.entries], *([] for _ in range(most - 1))]
         for one in tasks:
             min(files, key=lambda file: sum(map(len, file))).append(one.defined(_LINKED))
-        shared = _joined(self.head, *(f"{one.struct}{_LINKED} {one.signature};" for one in tasks), *(one for one in self.functions if isinstance(one, str)))
+        shared = _joined(self.head, *(f"{one.struct}{_LINKED} "
+                                      f"{one.signature};" for one in tasks), *(one for one in self.functions if isinstance(one, str)))
         return [_joined(shared, *file) for file in files if file]
 
 

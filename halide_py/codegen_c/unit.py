@@ -10,8 +10,20 @@ from .ctypes_of import c_identifier
 from .machine import Machine
 from .text import Task
 
-_ELEMENT = {"i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t", "u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t",
-            "f32": "float", "f64": "double", "c8": "char", "q64": "long long"}
+_ELEMENT = {
+    "i8": "int8_t",
+    "i16": "int16_t",
+    "i32": "int32_t",
+    "i64": "int64_t",
+    "u8": "uint8_t",
+    "u16": "uint16_t",
+    "u32": "uint32_t",
+    "u64": "uint64_t",
+    "f32": "float",
+    "f64": "double",
+    "c8": "char",
+    "q64": "long long",
+}
 _INLINE = "static inline __attribute__((always_inline))"
 
 

@@ -13,8 +13,18 @@ from ..ir import nodes as n
 from .ctypes_of import constant, value_type
 from .emitter import Emitter, is_atom
 
-_SCALAR = {"i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t", "u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t",
-           "f32": "float", "f64": "double"}
+_SCALAR = {
+    "i8": "int8_t",
+    "i16": "int16_t",
+    "i32": "int32_t",
+    "i64": "int64_t",
+    "u8": "uint8_t",
+    "u16": "uint16_t",
+    "u32": "uint32_t",
+    "u64": "uint64_t",
+    "f32": "float",
+    "f64": "double",
+}
 
 
 def shuffle(a: str, c: str, lanes: Iterable[int]) -> str:
@@ -55,8 +65,8 @@ def maximum(em: Emitter, ctype: str, a: str, c: str) -> str:
     return _extremum(em, "hl_max", ">", ctype, a, c)
 
 
-# Where one operand is constant, gcc makes a comparison and a choice, or a jump, of `a < b ? a : b` for floats. The instruction's suffix, its
-# set, more arguments of the builtin; scalars have no builtin that leaves the rest of the register alone.
+# Where one operand is constant, gcc makes a comparison and a choice, or a jump, of `a < b ? a : b` for floats. The instruction's suffix,
+# its set, more arguments of the builtin; scalars have no builtin that leaves the rest of the register alone.
 _FLOAT_EXTREMA = {
     "float": ("ss", "avx", ""), "double": ("sd", "avx", ""),
     "f32x4": ("ps", "sse2", ""), "f32x8": ("ps256", "avx", ""), "f32x16": ("ps512_mask", "avx512f", ", a, (uint16_t)-1, 4"),
@@ -78,7 +88,8 @@ def _extremum(em: Emitter, name: str, op: str, ctype: str, a: str, c: str) -> st
 
 def choose(em: Emitter, ctype: str, mask_type: str, m: str, a: str, c: str) -> str:
     """m ? a : c, lane by lane."""
-    helper = em.unit.vector_helper(f"hl_select_{ctype}", ctype, f"{mask_type} m, {ctype} a, {ctype} b", f"return HL_SELECT({ctype}, m, a, b);")
+    helper = em.unit.vector_helper(f"hl_select_{ctype}", ctype, f"{mask_type} m, {ctype} a, {ctype} b", f"return HL_SELECT({ctype}, m, a, "
+                                                                                                        f"b);")
     return f"{helper}({m}, {a}, {c})"
 
 
@@ -93,7 +104,13 @@ def convert(em: Emitter, text: str, source: str, target: str, count: int) -> str
         if extended is not None:
             text, source = extended, whole
             continue
-        if count == 16 and source in ("i32", "u32") and target in ("i8", "u8") and em.machine.has("avx512f") and em.machine.compiler == "gcc":
+        if (
+            count == 16
+            and source in ("i32", "u32")
+            and target in ("i8", "u8")
+            and em.machine.has("avx512f")
+            and em.machine.compiler == "gcc"
+        ):
             wide, bytes_ = em.vector_type("i32", 16), em.vector_type("c8", 16)
             return f"(({em.vector_type(target, 16)})__builtin_ia32_pmovdb512_mask(({wide}){text}, ({bytes_}){{}}, (uint16_t)-1))"
         step = _next(source, target)
@@ -138,13 +155,15 @@ def _extend(em: Emitter, text: str, source: str, target: str, count: int) -> str
         text = em.named(em.vector_type(source, count), text)
         text = shuffle(text, text, [*range(count), *[-1] * (lanes - count)])
     argument = f"({em.vector_type(element, lanes)}){text}"
-    if lanes > count and em.machine.has("avx512vl"):  # gcc 12 cannot compile one instruction of a part's load, its extension and a mask, which it makes of them
+    # gcc 12 cannot compile one instruction of a part's load, its extension and a mask, which it makes of them
+    if lanes > count and em.machine.has("avx512vl"):
         whole = em.vector_type(element, lanes)
         argument = f'{em.unit.vector_helper(f"hl_apart_{whole}", whole, f"{whole} v", """__asm__("" : "+v"(v)); return v;""")}({argument})'
     builtin = f"__builtin_ia32_pmov{'s' if source[0] == 'i' else 'z'}x{_LETTER[source[1:]]}{_LETTER[target[1:]]}{8 * size}"
     out, result = em.vector_type(target, count), em.vector_type(f"q{t}" if t == 64 else f"i{t}", count)
     if size == 64:
-        return f"({out}){builtin}_mask({argument}, ({result}){{}}, ({'uint32_t' if count == 32 else 'uint16_t' if count == 16 else 'uint8_t'})-1)"
+        every_lane = f"(uint{max(count, 8)}_t)-1"
+        return f"({out}){builtin}_mask({argument}, ({result}){{}}, {every_lane})"
     return f"({out}){builtin}({argument})"
 
 

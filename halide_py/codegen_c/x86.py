@@ -88,14 +88,23 @@ def gather(em: Emitter, e: n.Load, kind: str, start: int, count: int) -> str:
         return ""  # indices that are in memory need not come through a vector, narrow ones leave it eight at a time
     if whole and not any(isinstance(x, (n.Load, n.Call)) or x.type.is_vector() for x in nodes_of(rest, (n.Load, n.Call, n.Variable))):
         return ""  # regular ones are known lane by lane
-    if not fits or not em.machine.has("sse4_1") or not whole and (count != 16 or em.machine.compiler != "gcc" or not em.machine.has("avx512f")):
+    if (
+        not fits
+        or not em.machine.has("sse4_1")
+        or not whole
+        and (count != 16 or em.machine.compiler != "gcc" or not em.machine.has("avx512f"))
+    ):
         return ""
     at = em.atom(rest, start, count)
     p, offset = place(em, e.name, e.type.element_of(), base)
     p = f"{p} + {offset}" if offset else p
     if whole:
         return f"{_gather_helper(em, kind, count)}({p}, ({em.vector_type('i32', count)}){at})"
-    vector, like, mask = em.vector_type(kind, count), em.vector_type(_like(kind), count), f"(short){_mask(em, e.predicate, start, count, kind)}"
+    vector, like, mask = (
+        em.vector_type(kind, count),
+        em.vector_type(_like(kind), count),
+        f"(short){_mask(em, e.predicate, start, count, kind)}",
+    )
     builtin, pointed = ("gathersiv16sf", "float") if kind == "f32" else ("gathersiv16si", "int")
     text = f"__builtin_ia32_{builtin}(({like}){{}}, (const {pointed} *)({p}), {at}, {mask}, 4)"
     return text if like == vector else f"(({vector}){text})"

@@ -1,7 +1,8 @@
 """Floor 4: from Functions to something callable: C compiler discovery, caches, cffi loading, the calling convention, ahead-of-time files.
 
 Imports `codegen_c`, `lower`, `ir`, `errors`. In: `ir.function.Function`s with their arguments. Out: `CompiledPipeline`, or files.
-The modules that compile are loaded when first used: `driver.compile` at the first compilation, `driver.build` when no cache has the pipeline.
+The modules that compile are loaded when first used: `driver.compile` at the first compilation, `driver.build` when no cache has the
+pipeline.
 """
 
 from __future__ import annotations

@@ -40,7 +40,8 @@ def install_dir() -> str:
 def runtime() -> Any:
     """The runtime library, loaded once with its symbols visible to pipelines. Raises InternalError when it was not built."""
     if not os.path.exists(SHARED_RUNTIME):
-        raise InternalError("The C runtime of halide_py is missing: build it with `python setup.py build_runtime --inplace`, or install the package")
+        raise InternalError("The C runtime of halide_py is missing: build it with `python setup.py build_runtime --inplace`, or install "
+                            "the package")
     library = ffi.dlopen(SHARED_RUNTIME, ffi.RTLD_NOW | ffi.RTLD_GLOBAL)
     library.halide_set_custom_print(_print)
     atexit.register(library.halide_set_custom_print, ffi.NULL)  # no callback into an interpreter that is gone
@@ -115,7 +116,8 @@ class RawBuffer:
 
     @staticmethod
     def of_array(t: Type, array: np.ndarray[Any, Any]) -> RawBuffer:
-        """On a NumPy array of elements of type `t`: the last axis becomes dimension 0, mins are 0. The strides must be multiples of the element."""
+        """On a NumPy array of elements of type `t`: the last axis becomes dimension 0, mins are 0. The strides must be multiples of the
+        element."""
         shape = [(0, extent, stride) for extent, stride in zip(array.shape[::-1], element_strides(array.T))]
         return RawBuffer(t, shape, address_of(array), array, array.flags.writeable)
 
@@ -134,7 +136,8 @@ class RawBuffer:
 
 
 def element_strides(array: np.ndarray[Any, Any]) -> list[int]:
-    """The strides, in elements, of an array whose axis d is dimension d. Without elements, where NumPy gives zeros, those of a dense one."""
+    """The strides, in elements, of an array whose axis d is dimension d. Without elements, where NumPy gives zeros, those of a dense
+    one."""
     if array.size:
         return [stride // array.itemsize for stride in array.strides]
     strides, step = [], 1

@@ -104,7 +104,11 @@ class Unit:
     def c_text(self, with_runtime: bool = False) -> str:
         """The C text; it includes our headers."""
         described, needs = self.target.to_string(), self.tools.checked_features()
-        return macros(self.prefix(with_runtime)) + generate(self.module, self.tools.machine(self.target), needs) + "\n".join(e.c_text(described, needs) for e in self.entries)
+        return (
+            macros(self.prefix(with_runtime))
+            + generate(self.module, self.tools.machine(self.target), needs)
+            + "\n".join(e.c_text(described, needs) for e in self.entries)
+        )
 
     def listing(self) -> str:
         """C text that follows `c_text` in a shared library: what `load_library` finds the functions by."""
@@ -124,21 +128,33 @@ def checked_name(fn_name: str, target: Target) -> tuple[str, tuple[str, ...] | N
     if not all(_IDENTIFIER.fullmatch(w) for w in words) or len(words) > 1 and not c_plus_plus or words[-1] != c_identifier(words[-1]):
         clean = c_identifier(re.sub(r"\W+", "_", fn_name) or "pipeline")
         hint = "; namespaces need the target feature c_plus_plus_name_mangling" if len(words) > 1 and not c_plus_plus else ""
-        raise CompileError(f"{fn_name!r} cannot name a C function; use letters, digits and underscores, for example fn_name={clean!r}{hint}")
+        raise CompileError(f"{fn_name!r} cannot name a C function; use letters, digits and underscores, for example "
+                           f"fn_name={clean!r}{hint}")
     return "_".join(words), tuple(words[:-1]) if c_plus_plus else None
 
 
-def lower_unit(outputs: Sequence[Function], args: Sequence[LoweredArgument], constants: Sequence[ConstantBuffer], fn_name: str, target: Target,
-               requirements: Sequence[Requirement] = (), linkage: LinkageType = LinkageType.ExternalPlusMetadata, prefixes: Prefixes = {}) -> Unit:  # noqa: B006
-    """Lower a pipeline whose callers pass `args`; `constants` are the buffers it contains. Raises CompileError for a name that C does not allow."""
+def lower_unit(
+    outputs: Sequence[Function],
+    args: Sequence[LoweredArgument],
+    constants: Sequence[ConstantBuffer],
+    fn_name: str,
+    target: Target,
+    requirements: Sequence[Requirement] = (),
+    linkage: LinkageType = LinkageType.ExternalPlusMetadata,
+    prefixes: Prefixes = {},  # noqa: B006
+) -> Unit:
+    """Lower a pipeline whose callers pass `args`; `constants` are the buffers it contains. Raises CompileError for a name that C does not
+    allow."""
     if linkage is LinkageType.Internal:
-        raise CompileError(f"{fn_name} with LinkageType.Internal could not be called; make it External, or a Func of the pipeline that needs it")
+        raise CompileError(f"{fn_name} with LinkageType.Internal could not be called; make it External, or a Func of the pipeline that "
+                           f"needs it")
     name, namespaces = checked_name(fn_name, target)
     if target.has_feature(TargetFeature.UserContext):
         args = [LoweredArgument(USER_CONTEXT, ArgumentKind.InputScalar, Handle()), *args]
     for row in {c.func for f in environment(outputs).values() for e in function_expressions(f) for c in nodes_of(e, n.Call)}:
         if isinstance(row, ExternFunction) and row.address:
-            raise CompileError(f"{row.name} is called at an address of this process ({row.where}), which a library made ahead of time cannot do; give its code "
+            raise CompileError(f"{row.name} is called at an address of this process ({row.where}), which a library made ahead of time "
+                               f"cannot do; give its code "
                                "as source=, library= or objects=")
     inner = name + "_with_constants" if constants else name
     f = lower_to_module(outputs, [*args, *(c.argument for c in constants)], inner, target, requirements).functions[0]
@@ -157,7 +173,15 @@ def link_units(name: str, units: Sequence[Unit]) -> Unit:
             raise CompileError(f"Two functions of the module {name} are named {one}")
     targets = sorted({u.target.to_string() for u in units})
     if len(targets) != 1:
-        raise CompileError(f"Modules of different targets cannot be linked: {' and '.join(targets)}" if targets else f"The module {name} has no functions")
+        raise CompileError(f"Modules of different targets cannot be linked: {' and '.join(targets)}" if targets else f"The module {name} "
+                                                                                                                     f"has no functions")
     if any(u.prefixes != units[0].prefixes for u in units):
         raise CompileError(f"Modules with different runtime prefixes cannot be linked into {name}: they would call different runtimes")
-    return Unit(name, tuple(entries), units[0].target, units[0].tools, units[0].prefixes, schedule="\n".join(u.schedule for u in units if u.schedule))
+    return Unit(
+        name,
+        tuple(entries),
+        units[0].target,
+        units[0].tools,
+        units[0].prefixes,
+        schedule="\n".join(u.schedule for u in units if u.schedule),
+    )

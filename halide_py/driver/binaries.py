@@ -17,10 +17,12 @@ def archive(library: str, objects: Sequence[str], tools: Toolchain) -> None:
     if tools.is_zig:
         command = [*tools.command[:-1], "ar"]
     else:
-        usual = ("llvm-ar",) if any(a.startswith("--target=") for a in tools.arch) else ("ar", "gcc-ar", "llvm-ar")  # others do not know foreign objects
+        # others do not know foreign objects
+        usual = ("llvm-ar",) if any(a.startswith("--target=") for a in tools.arch) else ("ar", "gcc-ar", "llvm-ar")
         found = next((p for p in map(shutil.which, (os.environ.get("AR", ""), *usual)) if p), None)
         if found is None:
-            raise CompileError(f"No {usual[0]} found to make a static library; install it (Debian: apt-get install binutils, or llvm) or set AR")
+            raise CompileError(f"No {usual[0]} found to make a static library; install it (Debian: apt-get install binutils, or llvm) or "
+                               f"set AR")
         command = [found]
     _run([*command, "rcs", library, *objects], "make the static library")
 
@@ -28,12 +30,16 @@ def archive(library: str, objects: Sequence[str], tools: Toolchain) -> None:
 def join_objects(objects: Sequence[str], library: str, joined: str, tools: Toolchain) -> None:
     """Join object files and all that a static library contains into one object. Raises CompileError when there is no linker."""
     if tools.is_zig:
-        command, whole = [*tools.command, *tools.arch, "-r"], ["-Wl,-force_load," + library] if "macos" in "".join(tools.arch) else ["-Wl,--whole-archive", library]
+        command, whole = (
+            [*tools.command, *tools.arch, "-r"],
+            ["-Wl,-force_load," + library] if "macos" in "".join(tools.arch) else ["-Wl,--whole-archive", library],
+        )
         _run([*command, *objects, *whole, "-o", joined], "join object files")
         return
     linker = shutil.which("ld") or shutil.which("ld.lld")
     if linker is None:
-        raise CompileError("No ld found to join a pipeline and the runtime into one object: write a static_library, or use the target feature no_runtime")
+        raise CompileError("No ld found to join a pipeline and the runtime into one object: write a static_library, or use the target "
+                           "feature no_runtime")
     _run([linker, "-r", *objects, "--whole-archive", library, "-o", joined], "join object files")
 
 

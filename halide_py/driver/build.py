@@ -52,18 +52,35 @@ def lower_to_module(outputs: Sequence[Function], args: Sequence[LoweredArgument]
     if target.has_feature(TargetFeature.NoBoundsQuery):
         body = simplify(rewrite(body, {n.Call: lambda e, rec: FALSE if e.name == IS_BOUNDS_QUERY else e.map_children(rec)}))
     debugged = target.to_string() if target.has_feature(TargetFeature.Debug) else ""
-    return LoweredModule(f.name, [LoweredFunction(f.name, f.args, body, name, profiled=target.has_feature(TargetFeature.Profile), debugged=debugged)])
+    return LoweredModule(
+        f.name, [LoweredFunction(f.name, f.args, body, name, profiled=target.has_feature(TargetFeature.Profile), debugged=debugged)]
+    )
 
 
 _HONOURED = ISA_FEATURES | {
-    TargetFeature.JIT, TargetFeature.Debug, TargetFeature.EnableBacktraces, TargetFeature.NoAsserts, TargetFeature.NoBoundsQuery,
-    TargetFeature.LargeBuffers, TargetFeature.NoRuntime, TargetFeature.EmbedBitcode, TargetFeature.EnableLLVMLoopOpt, TargetFeature.LLVMLargeCodeModel,
-    TargetFeature.UserContext, TargetFeature.CPlusPlusMangling, TargetFeature.Profile,
-    TargetFeature.TraceLoads, TargetFeature.TraceStores, TargetFeature.TraceRealizations, TargetFeature.TracePipeline,
+    TargetFeature.JIT,
+    TargetFeature.Debug,
+    TargetFeature.EnableBacktraces,
+    TargetFeature.NoAsserts,
+    TargetFeature.NoBoundsQuery,
+    TargetFeature.LargeBuffers,
+    TargetFeature.NoRuntime,
+    TargetFeature.EmbedBitcode,
+    TargetFeature.EnableLLVMLoopOpt,
+    TargetFeature.LLVMLargeCodeModel,
+    TargetFeature.UserContext,
+    TargetFeature.CPlusPlusMangling,
+    TargetFeature.Profile,
+    TargetFeature.TraceLoads,
+    TargetFeature.TraceStores,
+    TargetFeature.TraceRealizations,
+    TargetFeature.TracePipeline,
 }
 _INSTEAD = {
     TargetFeature.StrictFloat: "use strict_float() on expressions",
-    TargetFeature.ProfileByTimer: "use profile", TargetFeature.ASAN: "set HL_SANITIZE=address", TargetFeature.TSAN: "set HL_SANITIZE=thread",
+    TargetFeature.ProfileByTimer: "use profile",
+    TargetFeature.ASAN: "set HL_SANITIZE=address",
+    TargetFeature.TSAN: "set HL_SANITIZE=thread",
 }
 
 
@@ -71,7 +88,11 @@ def _check_features(target: Target) -> None:
     """What is asked for and would be ignored is an error."""
     for f in target.features():
         if f not in _HONOURED:
-            why = "pipelines are compiled for the CPU" if Target().with_feature(f).has_gpu_feature() else _INSTEAD.get(f, "it is not supported; remove it")
+            why = (
+                "pipelines are compiled for the CPU"
+                if Target().with_feature(f).has_gpu_feature()
+                else _INSTEAD.get(f, "it is not supported; remove it")
+            )
             raise CompileError(f"Target {target} has feature {f.label}: {why}")
 
 
@@ -124,7 +145,8 @@ def _loaded(path: str, name: str, args: tuple[LoweredArgument, ...]) -> Compiled
         missing = re.search(r"undefined symbol: (\w+)", str(e))
         if missing is None:
             raise
-        raise CompileError(f"Pipeline {name} calls the C function {missing[1]}, which no library of the process has; say where its code is (library=, source=, "
+        raise CompileError(f"Pipeline {name} calls the C function {missing[1]}, which no library of the process has; say where its code is "
+                           f"(library=, source=, "
                            "objects=), or load it before with ctypes.CDLL(path, ctypes.RTLD_GLOBAL)") from None
 
 

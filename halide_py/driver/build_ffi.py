@@ -21,9 +21,9 @@ struct halide_filter_argument_t {
     const char *name; int32_t kind; int32_t dimensions; struct halide_type_t type;
     const void *scalar_def, *scalar_min, *scalar_max, *scalar_estimate; const void *buffer_estimates;
 };
-struct halide_filter_metadata_t { int32_t version; int32_t num_arguments; const struct halide_filter_argument_t *arguments; const char *target; const char *name; };
-struct hl_library_entry { const struct halide_filter_metadata_t *(*metadata)(void); int (*argv)(void **args); };
-const struct hl_library_entry *hl_library(void);
+struct halide_filter_metadata_t { int32_t version; int32_t num_arguments; const struct halide_filter_argument_t *arguments; const char
+*target; const char *name; }; struct hl_library_entry { const struct halide_filter_metadata_t *(*metadata)(void); int (*argv)(void **args);
+}; const struct hl_library_entry *hl_library(void);
 typedef void (*halide_print_t)(void *user_context, const char *message);
 halide_print_t halide_set_custom_print(halide_print_t print);
 halide_print_t halide_set_error_handler(halide_print_t handler);
@@ -36,7 +36,8 @@ halide_trace_t halide_set_custom_trace(halide_trace_t trace);
 void hl_set_last_error(const char *message);
 struct hl_profile_memory { uint64_t current, peak, total, count; };
 struct hl_profile_func {
-    const char *name; uint64_t nanoseconds, busy, entered; struct hl_profile_memory memory; uint64_t stack_peak, since; int32_t threads; char lock;
+    const char *name; uint64_t nanoseconds, busy, entered; struct hl_profile_memory memory; uint64_t stack_peak, since; int32_t threads;
+    char lock;
 };
 struct hl_profile_pipeline {
     const char *name; int32_t count; struct hl_profile_func *funcs; uint64_t runs, nanoseconds; struct hl_profile_memory memory;

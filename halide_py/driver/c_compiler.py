@@ -65,7 +65,8 @@ class _Part:
 
 
 class Compilation:
-    """Makes one shared object of C text in `folder`. Where gcc's inner programs are known they start now, and get ready while there is no text yet.
+    """Makes one shared object of C text in `folder`. Where gcc's inner programs are known they start now, and get ready while there is no
+    text yet.
 
         with Compilation(tools, folder) as compilation:
             ...
@@ -95,7 +96,8 @@ class Compilation:
     def finish(self, texts: Sequence[str], output: str, extra: Sequence[str] = ()) -> None:
         """Build the shared object `output`. `extra`: libraries, objects and flags to link.
 
-        Raises InternalError with the compiler's first diagnostic; the C text is kept in a file. CompileError if the fault is in a user's C text.
+        Raises InternalError with the compiler's first diagnostic; the C text is kept in a file. CompileError if the fault is in a user's C
+        text.
         """
         t = self._tools
         if self._parts:
@@ -110,12 +112,33 @@ class Compilation:
             return
         checks = [f"-fsanitize={self._sanitizers}", "-fno-sanitize-recover=all", "-g"] if self._sanitizers else []
         if checks and t.kind != "gcc":  # its runtime library is not for shared objects
-            raise CompileError(f"HL_SANITIZE={self._sanitizers} needs gcc, but the C compiler is {t.kind}; set HL_CC=gcc, or unset HL_SANITIZE")
+            raise CompileError(f"HL_SANITIZE={self._sanitizers} needs gcc, but the C compiler is {t.kind}; set HL_CC=gcc, or unset "
+                               f"HL_SANITIZE")
         alone = [] if extra or checks else ["-nostdlib"]  # the process has what is missing
         data = texts[0].encode()
         source = _written(data, self._folder)
-        _step([*t.command, *FLAGS, *t.arch, *checks, "-I", INCLUDE_DIR, "-shared", *_UNDEFINED_ALLOWED, "-o", output, "-x", "c++", source, "-x", "none",
-               *alone, *extra], data)
+        _step(
+            [
+                *t.command,
+                *FLAGS,
+                *t.arch,
+                *checks,
+                "-I",
+                INCLUDE_DIR,
+                "-shared",
+                *_UNDEFINED_ALLOWED,
+                "-o",
+                output,
+                "-x",
+                "c++",
+                source,
+                "-x",
+                "none",
+                *alone,
+                *extra,
+            ],
+            data,
+        )
 
 
 def compile_object(text: str, output: str, t: Toolchain, folder: str, flags: Sequence[str] = ("-c",)) -> None:
@@ -157,5 +180,7 @@ def _judge(program: str, status: int, report: str, data: bytes) -> None:
     write_atomically(kept, data)
     lines = [x for x in report.splitlines() if "error" in x.lower()] or report.splitlines() or [f"status {status}"]
     if lines[0].startswith(SOURCE_OF):
-        raise CompileError(f"A C function given as source does not compile: {lines[0].strip()}. It is compiled as C++, together with the pipeline")
-    raise InternalError(f"{os.path.basename(program)} refused generated code: {lines[0].strip()}; please report this with the file kept as {kept}")
+        raise CompileError(f"A C function given as source does not compile: {lines[0].strip()}. It is compiled as C++, together with the "
+                           f"pipeline")
+    raise InternalError(f"{os.path.basename(program)} refused generated code: {lines[0].strip()}; please report this with the file kept as "
+                        f"{kept}")

@@ -3,8 +3,8 @@
     <C digest>.so          the shared object, followed by a seal: a digest of the bytes and of the key
     <fingerprint>.key      the name of the shared object that a pipeline compiles to, so that lowering can be skipped
 
-Safe under concurrent writers (written aside, then renamed). An entry without a right seal (cut off, damaged, put there by something else) is
-removed and built again. Bounded: the least recently used go first. `HL_CACHE_DIR` says where, `HL_CACHE=0` turns the caches off.
+Safe under concurrent writers (written aside, then renamed). An entry without a right seal (cut off, damaged, put there by something else)
+is removed and built again. Bounded: the least recently used go first. `HL_CACHE_DIR` says where, `HL_CACHE=0` turns the caches off.
 """
 
 from __future__ import annotations

@@ -114,7 +114,8 @@ class Times:
 
 def compile_pipeline(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: str, target: Target,
                      requirements: Sequence[Requirement] = (), described: str = "") -> CompiledPipeline:
-    """A callable for a pipeline whose inputs are `args`, from the caches where they have it. `described` is its fingerprint, if that is known.
+    """A callable for a pipeline whose inputs are `args`, from the caches where they have it. `described` is its fingerprint, if that is
+    known.
 
     Raises CompileError for what cannot be compiled.
     """

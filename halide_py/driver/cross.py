@@ -1,5 +1,5 @@
-"""Compilers for other machines than this: PyPI's ziglang, which makes objects, libraries and the C runtime for them; or clang, which makes objects
-without their C libraries, which generated code does not include, and so without the runtime.
+"""Compilers for other machines than this: PyPI's ziglang, which makes objects, libraries and the C runtime for them; or clang, which makes
+objects without their C libraries, which generated code does not include, and so without the runtime.
 
 What a target's features ask for and cannot be said to the compiler is refused.
 """
@@ -22,18 +22,33 @@ from .toolchain import Toolchain, clang_command, toolchain, toolchain_of, x86_fl
 
 _A, _O, _F = TargetArch, TargetOS, TargetFeature
 _TRIPLES = {
-    (_O.Linux, _A.X86, 64): "x86_64-linux-gnu", (_O.Linux, _A.X86, 32): "i686-linux-gnu", (_O.Linux, _A.ARM, 64): "aarch64-linux-gnu",
-    (_O.Linux, _A.ARM, 32): "armv7-linux-gnueabihf", (_O.Linux, _A.RISCV, 64): "riscv64-linux-gnu", (_O.Linux, _A.POWERPC, 64): "powerpc64le-linux-gnu",
-    (_O.Android, _A.ARM, 32): "armv7-none-linux-androideabi21", (_O.Android, _A.ARM, 64): "aarch64-linux-android21",
-    (_O.Android, _A.X86, 64): "x86_64-linux-android21", (_O.Android, _A.X86, 32): "i686-linux-android21",
-    (_O.OSX, _A.X86, 64): "x86_64-apple-macosx11", (_O.OSX, _A.ARM, 64): "arm64-apple-macosx11", (_O.IOS, _A.ARM, 64): "arm64-apple-ios12",
-    (_O.IOS, _A.ARM, 32): "armv7-apple-ios9", (_O.Windows, _A.X86, 64): "x86_64-pc-windows-msvc", (_O.Windows, _A.X86, 32): "i686-pc-windows-msvc",
+    (_O.Linux, _A.X86, 64): "x86_64-linux-gnu",
+    (_O.Linux, _A.X86, 32): "i686-linux-gnu",
+    (_O.Linux, _A.ARM, 64): "aarch64-linux-gnu",
+    (_O.Linux, _A.ARM, 32): "armv7-linux-gnueabihf",
+    (_O.Linux, _A.RISCV, 64): "riscv64-linux-gnu",
+    (_O.Linux, _A.POWERPC, 64): "powerpc64le-linux-gnu",
+    (_O.Android, _A.ARM, 32): "armv7-none-linux-androideabi21",
+    (_O.Android, _A.ARM, 64): "aarch64-linux-android21",
+    (_O.Android, _A.X86, 64): "x86_64-linux-android21",
+    (_O.Android, _A.X86, 32): "i686-linux-android21",
+    (_O.OSX, _A.X86, 64): "x86_64-apple-macosx11",
+    (_O.OSX, _A.ARM, 64): "arm64-apple-macosx11",
+    (_O.IOS, _A.ARM, 64): "arm64-apple-ios12",
+    (_O.IOS, _A.ARM, 32): "armv7-apple-ios9",
+    (_O.Windows, _A.X86, 64): "x86_64-pc-windows-msvc",
+    (_O.Windows, _A.X86, 32): "i686-pc-windows-msvc",
     (_O.Windows, _A.ARM, 64): "aarch64-pc-windows-msvc",
 }
 _ZIG = {
-    (_O.Linux, _A.X86, 64): "x86_64-linux-gnu", (_O.Linux, _A.X86, 32): "x86-linux-gnu", (_O.Linux, _A.ARM, 64): "aarch64-linux-gnu",
-    (_O.Linux, _A.ARM, 32): "arm-linux-gnueabihf", (_O.Linux, _A.RISCV, 64): "riscv64-linux-gnu", (_O.Linux, _A.POWERPC, 64): "powerpc64le-linux-gnu",
-    (_O.OSX, _A.X86, 64): "x86_64-macos", (_O.OSX, _A.ARM, 64): "aarch64-macos",
+    (_O.Linux, _A.X86, 64): "x86_64-linux-gnu",
+    (_O.Linux, _A.X86, 32): "x86-linux-gnu",
+    (_O.Linux, _A.ARM, 64): "aarch64-linux-gnu",
+    (_O.Linux, _A.ARM, 32): "arm-linux-gnueabihf",
+    (_O.Linux, _A.RISCV, 64): "riscv64-linux-gnu",
+    (_O.Linux, _A.POWERPC, 64): "powerpc64le-linux-gnu",
+    (_O.OSX, _A.X86, 64): "x86_64-macos",
+    (_O.OSX, _A.ARM, 64): "aarch64-macos",
 }
 _ARM_64 = {_F.ARMv8a: "armv8-a", _F.ARMv81a: "armv8.1-a", _F.ARMv82a: "armv8.2-a", _F.ARMv83a: "armv8.3-a", _F.ARMv84a: "armv8.4-a",
            _F.ARMv85a: "armv8.5-a", _F.ARMv86a: "armv8.6-a", _F.ARMv87a: "armv8.7-a", _F.ARMv88a: "armv8.8-a"}
@@ -57,7 +72,8 @@ def runtime_advice(target: Target) -> str:
 
 
 def toolchain_for_files(target: Target) -> Toolchain:
-    """The compiler for files of a target, this machine or another. Raises CompileError when there is none, or it cannot make what is asked for."""
+    """The compiler for files of a target, this machine or another. Raises CompileError when there is none, or it cannot make what is asked
+    for."""
     if not is_foreign(target):
         return toolchain(target)
     system, wanted = (target.os, target.arch, target.bits), ISA_FEATURES & set(target.features())
@@ -65,8 +81,10 @@ def toolchain_for_files(target: Target) -> Toolchain:
         return toolchain_of(zig_command(), (f"--target={_ZIG[system]}", *_isa_flags(target, wanted, zig=True)))
     triple = _TRIPLES.get(system)
     if triple is None:
-        raise CompileError(f"Cannot compile for {target}: there is no way to say it to clang. Use compile_to_c() and a compiler for that machine")
-    command = clang_command(f"Cannot compile for {target} on {host_target()}: that needs clang; or use compile_to_c() and a compiler for that machine")
+        raise CompileError(f"Cannot compile for {target}: there is no way to say it to clang. Use compile_to_c() and a compiler for that "
+                           f"machine")
+    command = clang_command(f"Cannot compile for {target} on {host_target()}: that needs clang; or use compile_to_c() and a compiler for "
+                            f"that machine")
     if _F.ARMv7s in wanted:  # Apple's name of a processor
         triple, wanted = triple.replace("armv7-", "armv7s-"), wanted - {_F.ARMv7s}
     return toolchain_of(command, (f"--target={triple}", *_isa_flags(target, wanted)))
@@ -76,10 +94,15 @@ def _isa_flags(target: Target, wanted: set[TargetFeature] | frozenset[TargetFeat
     if target.arch is TargetArch.X86:
         return x86_flags(target, wanted)
     versions = sorted(f for f in wanted if f in _ARM_64 and target.bits == 64)
-    plus = {f: word for f, word in ((_F.ARMDotProd, "dotprod"), (_F.ARMFp16, "fullfp16" if zig else "fp16")) if f in wanted and target.bits == 64}
+    plus = {
+        f: word
+        for f, word in ((_F.ARMDotProd, "dotprod"), (_F.ARMFp16, "fullfp16" if zig else "fp16"))
+        if f in wanted and target.bits == 64
+    }
     known = {*versions, *plus}
     if wanted - known:
-        raise CompileError(f"Cannot compile for {target}: no way is known to ask clang for {', '.join(f.label for f in sorted(wanted - known))}")
+        raise CompileError(f"Cannot compile for {target}: no way is known to ask clang for "
+                           f"{', '.join(f.label for f in sorted(wanted - known))}")
     if not known:
         return ()
     version = _ARM_64[versions[-1]] if versions else "armv8.2-a" if plus else "armv8-a"

@@ -25,7 +25,8 @@ def _data(name: str, c: ConstantBuffer) -> str:
     text = ",\n    ".join(", ".join(map(str, w)) for w in words) or "0"
     dims = ", ".join(f"{{{low}, {extent}, {stride}, 0}}" for low, extent, stride in c.shape) or "{0, 0, 0, 0}"
     kind = f"{{(halide_type_code_t){int(t.code())}, {t.bits()}, 1}}"
-    return (f"/* buffer {c.argument.name} */\nstatic uint8_t {name}_data[{max(len(c.data), 1)}] __attribute__((aligned(64))) = {{\n    {text}\n}};\n"
+    return (f"/* buffer {c.argument.name} */\nstatic uint8_t {name}_data[{max(len(c.data), 1)}] __attribute__((aligned(64))) = "
+            f"{{\n    {text}\n}};\n"
             f"static halide_dimension_t {name}_dim[{max(len(c.shape), 1)}] = {{{dims}}};\n"
             f"static struct halide_buffer_t {name} = {{0, HL_NULL, {name}_data, 0, {kind}, {len(c.shape)}, {name}_dim, HL_NULL}};\n")
 
@@ -37,5 +38,6 @@ def call_with_constants(public: LoweredFunction, inner: LoweredFunction, constan
     values = ", ".join(f"&{names[a.name]}" if a.name in names else argument_name(a) for a in inner.args)
     parameters = ", ".join(parameter(a) for a in public.args) or "void"
     return "\n".join(["", *(_data(names[c.argument.name], c) for c in constants),
-                      f"static int {public.name}_body({parameters}) {{\n    return {inner.name}_body({values});\n}}\n", exports(public, needs), metadata(public, target),
+                      f"static int {public.name}_body({parameters}) "
+                      f"{{\n    return {inner.name}_body({values});\n}}\n", exports(public, needs), metadata(public, target),
                       ""])

@@ -34,15 +34,32 @@ class OutputFileType(enum.IntEnum):
     device_code = 20
 
 
-EXTENSIONS = {kind: "." + (suffix or kind.name) for kind, suffix in (
-    (OutputFileType.assembly, "s"), (OutputFileType.bitcode, "bc"), (OutputFileType.c_header, "h"), (OutputFileType.c_source, "halide_generated.cpp"),
-    (OutputFileType.compiler_log, "halide_compiler_log"), (OutputFileType.cpp_stub, "stub.h"), (OutputFileType.featurization, ""),
-    (OutputFileType.function_info_header, "function_info.h"), (OutputFileType.hlpipe, ""), (OutputFileType.llvm_assembly, "ll"),
-    (OutputFileType.object, "o"), (OutputFileType.python_extension, "py.cpp"), (OutputFileType.pytorch_wrapper, "pytorch.h"),
-    (OutputFileType.registration, "registration.cpp"), (OutputFileType.schedule, "schedule.py"), (OutputFileType.static_library, "a"),
-    (OutputFileType.stmt, ""), (OutputFileType.conceptual_stmt, "conceptual.stmt"), (OutputFileType.stmt_html, "stmt.html"),
-    (OutputFileType.conceptual_stmt_html, "conceptual.stmt.html"), (OutputFileType.device_code, ""),
-)}
+EXTENSIONS = {
+    kind: "." + (suffix or kind.name)
+    for kind, suffix in (
+        (OutputFileType.assembly, "s"),
+        (OutputFileType.bitcode, "bc"),
+        (OutputFileType.c_header, "h"),
+        (OutputFileType.c_source, "halide_generated.cpp"),
+        (OutputFileType.compiler_log, "halide_compiler_log"),
+        (OutputFileType.cpp_stub, "stub.h"),
+        (OutputFileType.featurization, ""),
+        (OutputFileType.function_info_header, "function_info.h"),
+        (OutputFileType.hlpipe, ""),
+        (OutputFileType.llvm_assembly, "ll"),
+        (OutputFileType.object, "o"),
+        (OutputFileType.python_extension, "py.cpp"),
+        (OutputFileType.pytorch_wrapper, "pytorch.h"),
+        (OutputFileType.registration, "registration.cpp"),
+        (OutputFileType.schedule, "schedule.py"),
+        (OutputFileType.static_library, "a"),
+        (OutputFileType.stmt, ""),
+        (OutputFileType.conceptual_stmt, "conceptual.stmt"),
+        (OutputFileType.stmt_html, "stmt.html"),
+        (OutputFileType.conceptual_stmt_html, "conceptual.stmt.html"),
+        (OutputFileType.device_code, ""),
+    )
+}
 
 
 def extension(kind: OutputFileType, target: Target) -> str:

@@ -1,7 +1,7 @@
 """Files of pipelines: C text, headers, objects and libraries that work without Python.
 
-Objects and libraries contain the C runtime, whose functions are those of Halide's runtime header, unless the target says no_runtime. They are
-weak symbols: several objects and libraries made here may be linked together, and a program's own functions of these names win.
+Objects and libraries contain the C runtime, whose functions are those of Halide's runtime header, unless the target says no_runtime. They
+are weak symbols: several objects and libraries made here may be linked together, and a program's own functions of these names win.
 Every kind is made as bytes first, so that nothing is written when one cannot be made.
 """
 
@@ -98,7 +98,8 @@ def _with_clang(unit: Unit) -> Unit:
 
 
 def runtime_of(unit: Unit, folder: str) -> str:
-    """The runtime's static library for a unit's target, its functions named as the unit says; made in `folder` if it is not there already."""
+    """The runtime's static library for a unit's target, its functions named as the unit says; made in `folder` if it is not there
+    already."""
     if not is_foreign(unit.target):
         return static_runtime(unit.prefixes, folder)
     library = os.path.join(folder, "foreign_runtime.a")
@@ -121,7 +122,11 @@ def object_file(unit: Unit) -> bytes:
 def static_library(unit: Unit) -> bytes:
     """A static library: the pipelines, and the runtime unless the target says no_runtime."""
     with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
-        compiled, library, inside = os.path.join(folder, f"{unit.name}.o"), os.path.join(folder, "library.a"), unit.has_runtime("static library")
+        compiled, library, inside = (
+            os.path.join(folder, f"{unit.name}.o"),
+            os.path.join(folder, "library.a"),
+            unit.has_runtime("static library"),
+        )
         compile_object(unit.c_text(inside), compiled, unit.tools, folder)
         if inside:
             shutil.copyfile(runtime_of(unit, folder), library)
@@ -130,12 +135,18 @@ def static_library(unit: Unit) -> bytes:
 
 
 def shared_library(unit: Unit) -> bytes:
-    """A shared library with the runtime inside, and a list of its functions for `load_library`. Raises CompileError for machines without a linker here."""
+    """A shared library with the runtime inside, and a list of its functions for `load_library`. Raises CompileError for machines without a
+    linker here."""
     if not has_runtime(unit.target, unit.tools):
-        raise CompileError(f"A shared library for {unit.target} needs that system's linker and C library: write an object or static_library, and link it there; "
+        raise CompileError(f"A shared library for {unit.target} needs that system's linker and C library: write an object or "
+                           f"static_library, and link it there; "
                            "PyPI's ziglang has those of Linux and macOS")
     with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
-        compiled, library, inside = os.path.join(folder, f"{unit.name}.o"), os.path.join(folder, "library.so"), unit.has_runtime("shared library")
+        compiled, library, inside = (
+            os.path.join(folder, f"{unit.name}.o"),
+            os.path.join(folder, "library.so"),
+            unit.has_runtime("shared library"),
+        )
         compile_object(unit.c_text(inside) + unit.listing(), compiled, unit.tools, folder)
         link_shared([compiled, *link_inputs(unit.module), *([runtime_of(unit, folder)] if inside else [])], library, unit.tools)
         return read_bytes(library)
@@ -168,7 +179,8 @@ def _log(unit: Unit) -> str:
 def _hlpipe(unit: Unit) -> bytes:
     """The pipeline as it was before it was lowered. Raises CompileError for Modules, which are lowered, and for what cannot be saved."""
     if unit.saved is None:
-        raise CompileError(f"The module {unit.name} is lowered; an hlpipe file is written by Pipeline.compile_to() or hl.serialize_pipeline()")
+        raise CompileError(f"The module {unit.name} is lowered; an hlpipe file is written by Pipeline.compile_to() or "
+                           f"hl.serialize_pipeline()")
     return unit.saved()
 
 
@@ -214,7 +226,8 @@ def made(unit: Unit, kinds: Sequence[OutputFileType]) -> list[bytes]:
     wanted = [OutputFileType(k) for k in kinds]
     for kind in wanted:
         if kind in _REFUSED:
-            raise CompileError(f"compile_to() cannot write {kind.name} files: {_REFUSED[kind]}. There are {', '.join(k.name for k in _MAKERS)}")
+            raise CompileError(f"compile_to() cannot write {kind.name} files: {_REFUSED[kind]}. There are "
+                               f"{', '.join(k.name for k in _MAKERS)}")
     contents = [_MAKERS[kind](unit) for kind in wanted]
     return [c.encode() if isinstance(c, str) else c for c in contents]
 
@@ -232,7 +245,8 @@ def check_paths(paths: Sequence[str]) -> None:
 
 
 def write(unit: Unit, outputs: Mapping[OutputFileType, str]) -> None:
-    """Write the files asked for, each to its path. Raises CompileError, before anything is written, for what cannot be made or put there."""
+    """Write the files asked for, each to its path. Raises CompileError, before anything is written, for what cannot be made or put
+    there."""
     paths = [os.fspath(path) for path in outputs.values()]
     check_paths(paths)
     write_all(paths, made(unit, list(outputs)))
@@ -274,7 +288,8 @@ def runtime_object(target: Target, prefixes: Prefixes) -> bytes:
 
 
 def standalone_runtime(path: str, target: Target, prefixes: Prefixes = {}) -> None:  # noqa: B006
-    """Write the runtime as one object file (`.o`, `.obj`), or as a static library for any other name. Raises CompileError as `runtime_object` does."""
+    """Write the runtime as one object file (`.o`, `.obj`), or as a static library for any other name. Raises CompileError as
+    `runtime_object` does."""
     check_paths([path])
     if path.endswith((".o", ".obj")):
         write_file(path, runtime_object(target, prefixes))

@@ -1,4 +1,5 @@
-"""The fingerprint of a pipeline: a digest of its definitions, schedules, constraints, arguments and target, of the compiler and of our own version.
+"""The fingerprint of a pipeline: a digest of its definitions, schedules, constraints, arguments and target, of the compiler and of our own
+version.
 
 Two pipelines of one fingerprint compile to the same code, so a second process can skip lowering. Each interned node is visited once;
 Functions and parameters count by name.
@@ -26,7 +27,8 @@ from .graph import Requirement
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _COMPILER = ("ir", "lower", "codegen_c", "driver", "_runtime")
-_IGNORED = {"where", "min_estimate", "extent_estimate", "estimate", "gradient", "frozen", "extra", "given", "with_updates"}  # what does not reach the code
+# what does not reach the code
+_IGNORED = {"where", "min_estimate", "extent_estimate", "estimate", "gradient", "frozen", "extra", "given", "with_updates"}
 
 
 @functools.cache
@@ -97,7 +99,9 @@ class _Digest:
         return self.join(p.name, p.type, p.is_buffer, p.dimensions, p.minimum, p.maximum, p.host_alignment, p.dims, p.trace_loads)
 
 
-def fingerprint(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: str, target: Target, requirements: Sequence[Requirement]) -> str:
+def fingerprint(
+    outputs: Sequence[Function], args: Sequence[LoweredArgument], name: str, target: Target, requirements: Sequence[Requirement]
+) -> str:
     """A digest of all that a pipeline's C text depends on."""
     with deep_recursion():
         d = _Digest()

@@ -33,7 +33,8 @@ class TraceEventCode(enum.IntEnum):
 
 
 class TraceEvent(NamedTuple):
-    """One event of a traced pipeline. `coordinates` of a vector access: all lanes' first coordinate, all lanes' second, ...; of a region: min, extent, ...
+    """One event of a traced pipeline. `coordinates` of a vector access: all lanes' first coordinate, all lanes' second, ...; of a region:
+    min, extent, ...
     `value` is what was loaded or stored, an entry a lane; empty for other events. `parent_id` is the `id` of the event it belongs to."""
 
     id: int
@@ -63,18 +64,28 @@ def _event(e: Any) -> TraceEvent:
         values = np.frombuffer(ffi.buffer(e.value, size * lanes), f"{_KINDS[code]}{size}")
         value = tuple((values != 0).tolist() if bits == 1 else values.tolist())
     coordinates = tuple(ffi.unpack(e.coordinates, e.dimensions)) if e.coordinates else ()
-    return TraceEvent(next(_ids), _text(e.func), TraceEventCode(int(e.event)), coordinates, value, Type(code, bits, lanes), int(e.parent_id),
-                      int(e.value_index), _text(e.trace_tag))
+    return TraceEvent(
+        next(_ids),
+        _text(e.func),
+        TraceEventCode(int(e.event)),
+        coordinates,
+        value,
+        Type(code, bits, lanes),
+        int(e.parent_id),
+        int(e.value_index),
+        _text(e.trace_tag),
+    )
 
 
 @contextmanager
 def handlers(*, print: Callable[[str], Any] | None = None, error: Callable[[str], Any] | None = None,
              trace: Callable[[TraceEvent], Any] | None = None) -> Iterator[None]:
-    """Inside `with hl.handlers(trace=events.append): ...` pipelines of the whole process call the functions given, on whichever thread they run.
+    """Inside `with hl.handlers(trace=events.append): ...` pipelines of the whole process call the functions given, on whichever thread they
+    run.
 
     `print` gets the text that pipelines print, `error` the message of each failure (the PipelineError is raised all the same), `trace` each
-    TraceEvent, in place of what the pipelines would write. What was set before is set again afterwards. The first exception of a handler is raised
-    at the end of the `with`; the pipeline goes on.
+    TraceEvent, in place of what the pipelines would write. What was set before is set again afterwards. The first exception of a handler is
+    raised at the end of the `with`; the pipeline goes on.
     """
     library, failures = runtime(), []
 
@@ -99,7 +110,9 @@ def handlers(*, print: Callable[[str], Any] | None = None, error: Callable[[str]
     wanted = ((print, library.halide_set_custom_print, "void(void *, const char *)", on_print),
               (error, library.halide_set_error_handler, "void(void *, const char *)", on_error),
               (trace, library.halide_set_custom_trace, "int32_t(void *, const struct halide_trace_event_t *)", on_trace))
-    callbacks = [(setter, ffi.callback(signature, function, onerror=kept)) for given, setter, signature, function in wanted if given is not None]
+    callbacks = [
+        (setter, ffi.callback(signature, function, onerror=kept)) for given, setter, signature, function in wanted if given is not None
+    ]
     previous = [(setter, setter(callback)) for setter, callback in callbacks]
     try:
         yield

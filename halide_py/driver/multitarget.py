@@ -75,15 +75,29 @@ class MultiTarget:
         passed = ", ".join(argument_name(a) for a in f.args)
         parameters = ", ".join(parameter(a) for a in f.args) or "void"
         chosen = [f"    if ({_runs(u.tools)}) return {g.qualified}({passed});" for u, g in zip(self.units[:-1], one_each)]
-        return "\n".join([
-            macros(self._prefix), '#include "hl_runtime.h"\n#include "hl_vector.h"', *map(declaration, one_each), f"static int {f.name}_body({parameters}) {{", *chosen,
-            f"    return {one_each[-1].qualified}({passed});", "}", "", exports(f), metadata(f, self.units[-1].target.to_string())])
+        return "\n".join(
+            [
+                macros(self._prefix),
+                '#include "hl_runtime.h"\n#include "hl_vector.h"',
+                *map(declaration, one_each),
+                f"static int {f.name}_body({parameters}) {{",
+                *chosen,
+                f"    return {one_each[-1].qualified}({passed});",
+                "}",
+                "",
+                exports(f),
+                metadata(f, self.units[-1].target.to_string()),
+            ]
+        )
 
     def objects(self, folder: str) -> list[str]:
         """Compiled into a folder: an object for each target, then the wrapper's."""
         made = []
         inside = self._last.contains_runtime
-        for name, text, tools in [*((u.name, u.c_text(inside), u.tools) for u in self.units), (f"{self.function.name}_wrapper", self.wrapper(), self._last.tools)]:
+        for name, text, tools in [
+            *((u.name, u.c_text(inside), u.tools) for u in self.units),
+            (f"{self.function.name}_wrapper", self.wrapper(), self._last.tools),
+        ]:
             made.append(os.path.join(folder, f"{name}.o"))
             compile_object(text, made[-1], tools, folder)
         return made
@@ -111,14 +125,16 @@ def _runs(tools: Toolchain) -> str:
 def compile_for(make: Callable[[str, Target], Unit], fn_name: str, targets: Sequence[Target], suffixes: Sequence[str] = ()) -> MultiTarget:
     """The pipeline for each target; `make` lowers it under a name. Raises CompileError for targets that do not go together."""
     if not targets or suffixes and len(suffixes) != len(targets):
-        raise CompileError(f"compile_to_multitarget: {len(targets)} targets and {len(suffixes)} suffixes; there must be a target at least, and as many suffixes")
+        raise CompileError(f"compile_to_multitarget: {len(targets)} targets and {len(suffixes)} suffixes; there must be a target at least, "
+                           f"and as many suffixes")
     last = targets[-1]
     checked_name(fn_name, last)
     for i, t in enumerate(targets):
         if t.has_feature(TargetFeature.JIT):
             raise CompileError(f"compile_to_multitarget: JIT is not allowed in the target {t}")
         if (t.arch, t.bits, t.os) != (last.arch, last.bits, last.os):
-            raise CompileError(f"compile_to_multitarget: all targets must have the same architecture, bits and operating system, unlike {t} and {last}")
+            raise CompileError(f"compile_to_multitarget: all targets must have the same architecture, bits and operating system, unlike "
+                               f"{t} and {last}")
         if t in targets[:i]:
             raise CompileError(f"compile_to_multitarget: the target {t} is given twice")
     words = [re.sub(r"\W", "_", s).strip("_") for s in suffixes or [t.to_string() for t in targets]]

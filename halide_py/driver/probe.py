@@ -1,4 +1,5 @@
-"""What a C compiler can do: its kind, the instruction sets it makes code for, gcc's inner programs. Asked once and kept, see `toolchain`."""
+"""What a C compiler can do: its kind, the instruction sets it makes code for, gcc's inner programs. Asked once and kept, see
+`toolchain`."""
 
 from __future__ import annotations
 

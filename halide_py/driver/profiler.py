@@ -11,9 +11,9 @@ from .abi import runtime
 def profiler_results() -> dict[str, dict[str, Any]]:
     """By pipeline: `runs`, `seconds` from start to end of all runs, `threads` at work on average, scratch memory, and `funcs`.
 
-    By Func: `seconds` of all threads, `times` it was produced, `threads` that worked on it on average while any did, scratch memory, and `stack`: bytes
-    on the stack of a thread. Scratch memory is `peak` (bytes at one time), `allocations` (their number) and `average` (bytes of one). Pipelines that did
-    not run since `profiler_reset()` are left out; those of one name are added up.
+    By Func: `seconds` of all threads, `times` it was produced, `threads` that worked on it on average while any did, scratch memory, and
+    `stack`: bytes on the stack of a thread. Scratch memory is `peak` (bytes at one time), `allocations` (their number) and `average` (bytes
+    of one). Pipelines that did not run since `profiler_reset()` are left out; those of one name are added up.
 
     >>> f.realize([640, 480], hl.Target("host-profile"))
     >>> hl.profiler_results()["f"]["funcs"]["blur"]["seconds"]
@@ -28,7 +28,9 @@ def profiler_results() -> dict[str, dict[str, Any]]:
             _add_memory(one, p.memory)
             for i in range(p.count):
                 f = p.funcs[i]
-                func = one["funcs"].setdefault(ffi.string(f.name).decode(), {"seconds": 0.0, "times": 0, "threads": 0.0, **_NO_MEMORY, "stack": 0, "busy": 0.0})
+                func = one["funcs"].setdefault(
+                    ffi.string(f.name).decode(), {"seconds": 0.0, "times": 0, "threads": 0.0, **_NO_MEMORY, "stack": 0, "busy": 0.0}
+                )
                 func["seconds"] += f.nanoseconds / 1e9
                 func["times"] += int(f.entered)
                 func["busy"] += f.busy / 1e9

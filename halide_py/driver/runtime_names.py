@@ -1,6 +1,7 @@
 """The runtime's functions under other names, so that a program may hold several runtimes, each with its own threads, hooks and caches.
 
-`halide_NAME` becomes `PREFIXNAME`, other names get the prefix in front: in C text by macros in front of everything, in object files by objcopy.
+`halide_NAME` becomes `PREFIXNAME`, other names get the prefix in front: in C text by macros in front of everything, in object files by
+objcopy.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def checked_prefixes(given: Mapping[RuntimeLinkage, str]) -> dict[RuntimeLinkage
     prefixes = {RuntimeLinkage(linkage): prefix for linkage, prefix in given.items()}
     for linkage, prefix in prefixes.items():
         if not isinstance(prefix, str) or not _IDENTIFIER.fullmatch(prefix):
-            raise CompileError(f"The prefix {prefix!r} for RuntimeLinkage.{linkage.name} cannot begin a C identifier; use letters, digits and underscores")
+            raise CompileError(f"The prefix {prefix!r} for RuntimeLinkage.{linkage.name} cannot begin a C identifier; use letters, digits "
+                               f"and underscores")
     return prefixes
 
 
@@ -67,7 +69,9 @@ def static_runtime(prefixes: Prefixes, folder: str) -> str:
     if not nm or not objcopy:
         raise CompileError("No nm and objcopy found to rename the runtime's functions: install them (Debian: apt-get install binutils)")
     public = set(public_functions())
-    defined = sorted({line.split()[-1] for line in _run([nm, "--defined-only", "--extern-only", STATIC_RUNTIME]).splitlines() if line.count(" ") == 2})
+    defined = sorted(
+        {line.split()[-1] for line in _run([nm, "--defined-only", "--extern-only", STATIC_RUNTIME]).splitlines() if line.count(" ") == 2}
+    )
     listed, copy = os.path.join(folder, "names"), os.path.join(folder, "runtime.a")
     with open(listed, "w", encoding="ascii") as file:
         for name in defined:

@@ -1,8 +1,8 @@
 """The C compiler: which one, and what it can do; `c_compiler` runs it, `probe` finds out.
 
-Looked for in the order HL_CC, CC, then gcc, clang, cc on PATH, then PyPI's ziglang. gcc's inner programs (compiler proper, assembler, linker) are
-called directly where that works: 30 ms instead of the driver program's 48 for an empty file, because no C library is linked (its symbols
-are in the process already). What was learned about a compiler is kept in the cache folder.
+Looked for in the order HL_CC, CC, then gcc, clang, cc on PATH, then PyPI's ziglang. gcc's inner programs (compiler proper, assembler,
+linker) are called directly where that works: 30 ms instead of the driver program's 48 for an empty file, because no C library is linked
+(its symbols are in the process already). What was learned about a compiler is kept in the cache folder.
 Flags keep IEEE specials (never -ffast-math) and let signed integers wrap.
 """
 
@@ -27,9 +27,20 @@ from ..ir.target import ISA_FEATURES, Target, cpu_flags, host_target
 from ..ir.target_words import TargetArch, TargetFeature
 from .cache import cache_dir, write_atomically
 
-FLAGS = ("-O2", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-w", "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables")
+FLAGS = (
+    "-O2",
+    "-fwrapv",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fPIC",
+    "-w",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fno-asynchronous-unwind-tables",
+)
 # Passes of gcc that cost a tenth of its time and change nothing measurable in our code (blur to matmul, scalar loops, tables); others that
-# look as useless are not: without -fthread-jumps, -ftree-pre, -ftree-pta, -fivopts or the vectorizers some loops take 1.1 to 2 times as long.
+# look as useless are not: without -fthread-jumps, -ftree-pre, -ftree-pta, -fivopts or the vectorizers some loops take 1.1 to 2 times as
+# long.
 GCC_LEAVES_OUT = ("-fno-tree-vrp", "-fno-tree-tail-merge", "-fno-code-hoisting", "-fno-schedule-insns2", "-fno-gcse")
 _PROBE_VERSION = 5
 _F = TargetFeature
@@ -37,17 +48,44 @@ _SKYLAKE = ("avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl")
 _CANNONLAKE = (*_SKYLAKE, "avx512ifma", "avx512vbmi")
 _ZEN4 = (*_CANNONLAKE, "avx512bf16", "avx512vnni", "avx512vbmi2", "avx512bitalg", "avx512vpopcntdq")
 _OPTIONS: dict[TargetFeature, tuple[str, ...]] = {
-    _F.SSE41: ("sse4.1",), _F.AVX: ("avx",), _F.AVX2: ("avx2",), _F.FMA: ("fma",), _F.FMA4: ("fma4",), _F.F16C: ("f16c",), _F.AVXVNNI: ("avxvnni",),
-    _F.AVX512: ("avx512f",), _F.AVX512_KNL: ("avx512f", "avx512cd"), _F.AVX512_Skylake: _SKYLAKE, _F.AVX512_Cannonlake: _CANNONLAKE,
-    _F.AVX512_Zen4: _ZEN4, _F.AVX512_SapphireRapids: _ZEN4, _F.AVX512_Zen5: _ZEN4,
+    _F.SSE41: ("sse4.1",),
+    _F.AVX: ("avx",),
+    _F.AVX2: ("avx2",),
+    _F.FMA: ("fma",),
+    _F.FMA4: ("fma4",),
+    _F.F16C: ("f16c",),
+    _F.AVXVNNI: ("avxvnni",),
+    _F.AVX512: ("avx512f",),
+    _F.AVX512_KNL: ("avx512f", "avx512cd"),
+    _F.AVX512_Skylake: _SKYLAKE,
+    _F.AVX512_Cannonlake: _CANNONLAKE,
+    _F.AVX512_Zen4: _ZEN4,
+    _F.AVX512_SapphireRapids: _ZEN4,
+    _F.AVX512_Zen5: _ZEN4,
 }
 
-_CHECKED = ("sse4.1", "sse4.2", "popcnt", "avx", "avx2", "fma", "bmi2", "avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl", "avx512ifma", "avx512vbmi")
+_CHECKED = (
+    "sse4.1",
+    "sse4.2",
+    "popcnt",
+    "avx",
+    "avx2",
+    "fma",
+    "bmi2",
+    "avx512f",
+    "avx512cd",
+    "avx512bw",
+    "avx512dq",
+    "avx512vl",
+    "avx512ifma",
+    "avx512vbmi",
+)
 
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A C compiler that was tried, set to one instruction set. `compiler`, `assembler` and `linker` are gcc's inner commands; empty: use `command`."""
+    """A C compiler that was tried, set to one instruction set. `compiler`, `assembler` and `linker` are gcc's inner commands; empty: use
+    `command`."""
 
     command: tuple[str, ...]
     kind: str  # gcc or clang
@@ -71,7 +109,8 @@ class Toolchain:
 
     def identity(self) -> str:
         """What the compiled code depends on."""
-        return f"{self.kind} {self.version} {' '.join(self.arch)} {self.processor} {' '.join(FLAGS + GCC_LEAVES_OUT)} {os.environ.get('HL_SANITIZE', '')}"
+        flags = " ".join(FLAGS + GCC_LEAVES_OUT)
+        return f"{self.kind} {self.version} {' '.join(self.arch)} {self.processor} {flags} {os.environ.get('HL_SANITIZE', '')}"
 
     def checked_features(self) -> tuple[str, ...]:
         """The instruction sets in use that a program can ask its processor for, as `__builtin_cpu_supports` names them."""
@@ -103,14 +142,16 @@ def find_compiler() -> list[str]:
 
 def zig_command() -> tuple[str, ...]:
     """The command of PyPI's ziglang as a C compiler; empty where it is not installed."""
-    return () if importlib.util.find_spec("ziglang") is None else (sys.executable, "-m", "ziglang", "cc")  # not "c++": that builds a C++ library, for minutes
+    # not "c++": that builds a C++ library, for minutes
+    return () if importlib.util.find_spec("ziglang") is None else (sys.executable, "-m", "ziglang", "cc")
 
 
 def _arch_flags(target: Target) -> tuple[str, ...]:
     """The flags for a target's instruction set: the processor's own if the target has all that this machine has."""
     host = host_target()
     if (target.arch, target.bits, target.os) != (host.arch, host.bits, host.os):
-        raise CompileError(f"Cannot compile for {target}: the C compiler makes code for {host}. Use compile_to_c() and a compiler for that machine")
+        raise CompileError(f"Cannot compile for {target}: the C compiler makes code for {host}. Use compile_to_c() and a compiler for that "
+                           f"machine")
     wanted, own = ISA_FEATURES & set(target.features()), ISA_FEATURES & set(host.features())
     if wanted == own:
         return ("-march=native",)
@@ -148,7 +189,8 @@ def toolchain(target: Target) -> Toolchain:
 
 
 def clang_command(why: str) -> tuple[str, ...]:
-    """A command that is clang: the C compiler in use, else clang or ziglang. Raises CompileError, which begins with `why`, when there is none."""
+    """A command that is clang: the C compiler in use, else clang or ziglang. Raises CompileError, which begins with `why`, when there is
+    none."""
     own = tuple(find_compiler())
     if _toolchain(own, ()).kind == "clang":
         return own

@@ -1,7 +1,7 @@
 """The viewer of a lowered pipeline: loops, C source and allocations side by side in one HTML file that needs nothing else.
 
-Blocks fold. A loop, a Func or an allocation has one name in all three; a click on one shows the others. The panes begin at the first of them, below the checks
-of the arguments.
+Blocks fold. A loop, a Func or an allocation has one name in all three; a click on one shows the others. The panes begin at the first of
+them, below the checks of the arguments.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from ..ir import nodes as n
 from ..ir.html import folding, page
 from ..ir.printer import to_text
 
-_IN_LOOPS = re.compile(r"(?:(?:for|parallel|vectorized|unrolled) \((?P<loop>[^,]+),|produce (?P<func>\S+) \{|allocate (?P<storage>[^\[]+)\[)")
+_IN_LOOPS = re.compile(r"(?:(?:for|parallel|vectorized|unrolled) \((?P<loop>[^,]+),|produce (?P<func>\S+) \{|allocate "
+                       r"(?P<storage>[^\[]+)\[)")
 _IN_C = re.compile(r"/\* (?:parallel )?(?P<name>\S+) \*/")
 
 _STYLE = """
-body { margin: 0; display: grid; grid: auto 1fr / 1fr 1fr; height: 100vh } body > * { overflow: auto; padding: .5em 1em; border-right: 1px solid #8884 }
-header { grid-column: 1 / 3; max-height: 25vh; border-bottom: 1px solid #8884 } h2 { font: bold 14px sans-serif; margin: 0 0 .3em }
-section div { padding-left: 4ch; text-indent: -4ch }
+body { margin: 0; display: grid; grid: auto 1fr / 1fr 1fr; height: 100vh } body > * { overflow: auto; padding: .5em 1em; border-right: 1px
+solid #8884 } header { grid-column: 1 / 3; max-height: 25vh; border-bottom: 1px solid #8884 } h2 { font: bold 14px sans-serif; margin: 0 0
+.3em } section div { padding-left: 4ch; text-indent: -4ch }
 td, th { text-align: left; padding: 0 1.5em 0 0 } [data-name] { cursor: pointer } .on { background: #ffe9a8 !important }
 @media (prefers-color-scheme: dark) { .on { background: #5a4a10 !important } }"""
 _SCRIPT = """document.querySelectorAll('section').forEach(pane => {
@@ -74,7 +75,8 @@ def _table(storage: Sequence[Storage]) -> str:
     if not storage:
         return "<div>No allocations.</div>"
     rows = "".join(f'<tr data-name="{html.escape(a.name)}"><td>{html.escape(a.name)}</td><td>{html.escape(a.size)}</td>'
-                   f"<td>{'known at run time' if a.bytes is None else f'{a.bytes:,}'}</td><td>{a.place}</td><td>{html.escape(' / '.join(a.loops)) or 'root'}</td></tr>\n"
+                   f"<td>{'known at run time' if a.bytes is None else f'{a.bytes:,}'}</td><td>{a.place}</td>"
+                   f"<td>{html.escape(' / '.join(a.loops)) or 'root'}</td></tr>\n"
                    for a in storage)
     return f"<table><tr><th>allocation</th><th>elements</th><th>bytes</th><th>where</th><th>in the loops</th></tr>\n{rows}</table>"
 

@@ -26,22 +26,34 @@ from .context import GeneratorContext
 from .generator import Generator
 from .registry import GENERATORS, create_generator
 
-_FLAGS = {"-g": "generator", "-f": "function", "-o": "folder", "-e": "emit", "-n": "base", "-p": "plugins", "-r": "runtime", "-d": "gradient",
-          "-v": "verbose", "-t": "timeout"}
+_FLAGS = {
+    "-g": "generator",
+    "-f": "function",
+    "-o": "folder",
+    "-e": "emit",
+    "-n": "base",
+    "-p": "plugins",
+    "-r": "runtime",
+    "-d": "gradient",
+    "-v": "verbose",
+    "-t": "timeout",
+}
 _DEFAULT_OUTPUTS = "c_header,static_library,registration"
 _SHORT = {"cpp": "c_source", "h": "c_header", "o": "object", "html": "stmt_html", "py.c": "python_extension"}
 _REPLACED = {"auto_schedule": "autoscheduler=NAME", "machine_params": "autoscheduler.FIELD=VALUE"}
-_USAGE = f"""usage: [-g GENERATOR] [-f FUNCTION] [-o FOLDER] [-e KINDS] [-n FILE_BASE_NAME] [-r RUNTIME_NAME] [-d 0|1] [-p PLUGINS] [-v 0|1] [-t SECONDS]
+_USAGE = f"""usage: [-g GENERATOR] [-f FUNCTION] [-o FOLDER] [-e KINDS] [-n FILE_BASE_NAME] [-r RUNTIME_NAME] [-d 0|1] [-p PLUGINS] [-v 0|1]
+       [-t SECONDS]
        target=TARGET[,TARGET...] [GENERATOR_PARAM=VALUE ...]
  -g  the Generator's name
  -f  the C function's name (default: the Generator's)
  -o  where files are written
  -e  comma-separated kinds of files: {', '.join(k.name for k in EXTENSIONS)} (default: {_DEFAULT_OUTPUTS})
  -n  the files' name without extension (default: the function's)
- -p  comma-separated plugins of autoschedulers; those there are need none: autoscheduler=NAME chooses one, autoscheduler.OPTION=VALUE sets its options
+ -p  comma-separated plugins of autoschedulers; those there are need none: autoscheduler=NAME chooses one,
+     autoscheduler.OPTION=VALUE sets its options
  -r  write the C runtime alone under this name
- -d  1: write the pipeline's gradient instead: derivatives _grad_loss_for_OUT of a loss for the outputs are inputs behind the others, those for each
-     input buffer, _grad_loss_OUT_wrt_IN, are its outputs
+ -d  1: write the pipeline's gradient instead: derivatives _grad_loss_for_OUT of a loss for the outputs are inputs behind the
+     others, those for each input buffer, _grad_loss_OUT_wrt_IN, are its outputs
  -v  1: print the name of each file written
  -t  seconds after which to give up (default: 0, never)"""
 
@@ -120,11 +132,15 @@ def _prefixes(command: Command) -> dict[RuntimeLinkage, str]:
     return driver.runtime_names.checked_prefixes(found)
 
 
-def _write_pipeline(command: Command, targets: Sequence[Target], prefixes: dict[RuntimeLinkage, str], files: dict[OutputFileType, str]) -> None:
+def _write_pipeline(
+    command: Command, targets: Sequence[Target], prefixes: dict[RuntimeLinkage, str], files: dict[OutputFileType, str]
+) -> None:
     """Write the files of a Generator; it is made anew for each target."""
     def unit(name: str, target: Target) -> driver.aot.Unit:
         generator = create_generator(command.generator, GeneratorContext(target), command.params)
-        pipeline, inputs, outputs = _gradient(generator) if command.gradient == "1" else (generator.build(), generator.input_parameters(), ())
+        pipeline, inputs, outputs = (
+            _gradient(generator) if command.gradient == "1" else (generator.build(), generator.input_parameters(), ())
+        )
         _schedule(generator, pipeline)
         pipeline.prefixes = prefixes
         made = pipeline.unit("hl.main()", inputs, name, target)
@@ -159,7 +175,8 @@ def run(command: Command) -> list[str]:
     if not GENERATORS and not command.runtime:
         raise CompileError(f"No generators have been registered and not compiling a standalone runtime\n{_USAGE}")
     if not command.generator and not command.runtime:
-        raise CompileError("Either -g <name> or -r must be specified; available Generators are:" + "".join(f"\n    {n}" for n in GENERATORS))
+        raise CompileError("Either -g <name> or -r must be specified; available Generators "
+                           "are:" + "".join(f"\n    {n}" for n in GENERATORS))
     for plugin in filter(None, command.plugins.split(",")):
         load_plugin(plugin)
     if not command.folder:
@@ -169,7 +186,9 @@ def run(command: Command) -> list[str]:
     targets, kinds, prefixes = [Target(t) for t in command.target.split(",")], _kinds(command.emit), _prefixes(command)
     written: list[str] = []
     if command.runtime:
-        files = _file_names(command.folder, command.runtime, [k for k in kinds if k in (OutputFileType.object, OutputFileType.static_library)], targets[-1])
+        files = _file_names(
+            command.folder, command.runtime, [k for k in kinds if k in (OutputFileType.object, OutputFileType.static_library)], targets[-1]
+        )
         compile_standalone_runtime(files, targets[-1], prefixes)
         written += files.values()
     if command.generator:
@@ -185,7 +204,8 @@ def _give_up(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def main() -> None:
-    """Compile a Generator as `sys.argv` says; ends the process with a message when that is not possible. Call it at the end of a file of Generators.
+    """Compile a Generator as `sys.argv` says; ends the process with a message when that is not possible. Call it at the end of a file of
+    Generators.
 
     `python file.py -g NAME -o FOLDER [-f FUNCTION] [-e KINDS] [-n BASE] target=host [PARAM=VALUE ...]`
     """

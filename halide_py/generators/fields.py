@@ -1,7 +1,7 @@
 """What a Generator class declares: GeneratorParam, InputBuffer, InputScalar, OutputBuffer, OutputScalar.
 
-The objects in the class body only say what is wanted. Each instance of the Generator gets its own ImageParams, Params and Funcs in their place,
-made by `bind` once types and dimensions are known.
+The objects in the class body only say what is wanted. Each instance of the Generator gets its own ImageParams, Params and Funcs in their
+place, made by `bind` once types and dimensions are known.
 """
 
 from __future__ import annotations

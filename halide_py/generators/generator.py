@@ -24,10 +24,11 @@ _ORDER_WARNING = ("declares an Input after an Output. The C function takes all i
 
 
 class Generator(ABC):
-    """A pipeline with declared inputs, outputs and compile-time parameters. Subclasses, decorated with `@hl.generator`, define `generate()`.
+    """A pipeline with declared inputs, outputs and compile-time parameters. Subclasses, decorated with `@hl.generator`, define
+    `generate()`.
 
-    In an instance each GeneratorParam is its value; when `generate()` runs each input is an ImageParam or Param and each output a Func to define.
-    A list of inputs in the class body is an array of them: a list in the instance, arguments `name_0`, `name_1`, ... in C.
+    In an instance each GeneratorParam is its value; when `generate()` runs each input is an ImageParam or Param and each output a Func to
+    define. A list of inputs in the class body is an array of them: a list in the instance, arguments `name_0`, `name_1`, ... in C.
     Made inside `with hl.GeneratorContext(target):`.
     """
 
@@ -219,7 +220,8 @@ class Generator(ABC):
         if not self._configuring:
             raise CompileError(f"Can only call {call}() from the configure() method.")
         if not isinstance(io, kinds):
-            raise CompileError(f"Cannot call {call}() with an object of type '{type(io).__name__}'; it takes {' or '.join(k.__name__ for k in kinds)}.")
+            raise CompileError(f"Cannot call {call}() with an object of type '{type(io).__name__}'; it takes "
+                               f"{' or '.join(k.__name__ for k in kinds)}.")
         if hasattr(self, name) and name not in self._fields:
             raise CompileError(f"Cannot call {call}('{name}') because the class already has a member of that name.")
         self._add_field(name, io)
@@ -233,16 +235,19 @@ class Generator(ABC):
         for what, known in (("type", bool(types)), ("dim", dimensions != -1)):
             key = f"{name}.{what}"
             if key in self._open and known:
-                raise CompileError(f"Cannot set the GeneratorParam {key} for {self.registered_name} because the value is explicitly specified "
+                raise CompileError(f"Cannot set the GeneratorParam {key} for {self.registered_name} because the value is explicitly "
+                                   f"specified "
                                    "in the Python source.")
         if f"{name}.type" in self._open:
             types = parse_value(f"{name}.type", [UNSPECIFIED], self._open.pop(f"{name}.type"))
         if f"{name}.dim" in self._open:
             dimensions = parse_value(f"{name}.dim", 0, self._open.pop(f"{name}.dim"))
         if not types:
-            raise CompileError(f"No type has been specified for {name}. Try specifying one in code, or by setting '{name}.type' as a GeneratorParam.")
+            raise CompileError(f"No type has been specified for {name}. Try specifying one in code, or by setting '{name}.type' as a "
+                               f"GeneratorParam.")
         if dimensions < 0:
-            raise CompileError(f"No dimensionality has been specified for {name}. Try specifying one in code, or by setting '{name}.dim' as a "
+            raise CompileError(f"No dimensionality has been specified for {name}. Try specifying one in code, or by setting '{name}.dim' "
+                               f"as a "
                                "GeneratorParam.")
         if len(types) > 1 and isinstance(io, Input):
             raise CompileError(f"Input {name} has one type, but {len(types)} are given")
@@ -256,12 +261,14 @@ class Generator(ABC):
     def __setattr__(self, name: str, value: Any) -> None:
         declared = getattr(type(self), name, None)
         if name in self.__dict__.get("_fields", ()) or name in self.__dict__.get("_arrays", ()) or isinstance(declared, GeneratorParam):
-            raise AttributeError(f"Invalid write to field '{name}' of Generator {self.registered_name}; define an output by {name}[x, ...] = ...")
+            raise AttributeError(f"Invalid write to field '{name}' of Generator {self.registered_name}; define an output by {name}[x, ...] "
+                                 f"= ...")
         super().__setattr__(name, value)
 
 
 def _class_items(cls: type) -> Iterator[tuple[str, Any]]:
-    """Attributes of a class in order of declaration, those of its bases first; what a subclass declares again counts once, in its first place."""
+    """Attributes of a class in order of declaration, those of its bases first; what a subclass declares again counts once, in its first
+    place."""
     names = dict.fromkeys(name for base in reversed(cls.__mro__) for name in vars(base))
     return ((name, getattr(cls, name)) for name in names if not name.startswith("__"))
 

@@ -60,13 +60,19 @@ def create_generator(name: str, context: GeneratorContext, generator_params: Map
     cls = GENERATORS.get(name)
     if cls is None:
         known = "".join(f"\n    {n}" for n in GENERATORS)
-        raise CompileError(f"Generator not found: {name}\nDid you mean:{known}" if known else f"Generator not found: {name}; none is registered")
+        raise CompileError(f"Generator not found: {name}\nDid you mean:{known}" if known else f"Generator not found: {name}; none is "
+                                                                                              f"registered")
     with context:
         return cls(dict(generator_params))
 
 
-def create_callable_from_generator(context: GeneratorContext | Target | None = None, name: str = "", generator_params: Mapping[str, str] = {}, *,  # noqa: B006
-                                   target: Target | None = None) -> Callable:
+def create_callable_from_generator(
+    context: GeneratorContext | Target | None = None,
+    name: str = "",
+    generator_params: Mapping[str, str] = {},
+    *,  # noqa: B006
+    target: Target | None = None,
+) -> Callable:
     """A registered Generator compiled for a target or context as a Python function of its inputs and outputs."""
     given = one_of("create_callable_from_generator()", context=context, target=target)
     within = GeneratorContext(given) if isinstance(given, Target) else given

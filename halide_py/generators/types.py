@@ -55,5 +55,6 @@ def parse_value(name: str, default: Any, value: Any) -> Any:
                 raise ValueError
             return kind(value)
     except (KeyError, TypeError, ValueError):
-        raise CompileError(f"GeneratorParam {name} takes {'true or false' if kind is bool else f'a value of type {kind.__name__}'}, not {value!r}") from None
+        raise CompileError(f"GeneratorParam {name} takes {'true or false' if kind is bool else f'a value of type {kind.__name__}'}, not "
+                           f"{value!r}") from None
     raise CompileError(f"GeneratorParam {name} has unsupported type {kind.__name__}; it can be a bool, int, float, str or Type")

@@ -1,9 +1,10 @@
 """Pipelines as bytes: the graph of Functions, schedules, parameters and nodes, written out and built again.
 
-The bytes are a line that says what they are, a digest, and compressed JSON: a list of records, children before parents where nodes are concerned.
-Records are dataclasses and nodes by class name, so reading them runs no code of the writer's. What is written depends on the fields of our own
-classes; a digest of these is the format's version, and other versions are refused.
-Python code in a pipeline (rules of custom gradients) is not written: what is read has rules in their place that say so when a derivative asks for them.
+The bytes are a line that says what they are, a digest, and compressed JSON: a list of records, children before parents where nodes are
+concerned. Records are dataclasses and nodes by class name, so reading them runs no code of the writer's. What is written depends on the
+fields of our own classes; a digest of these is the format's version, and other versions are refused.
+Python code in a pipeline (rules of custom gradients) is not written: what is read has rules in their place that say so when a derivative
+asks for them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,12 @@ _SKIPPED = {"frozen", "extra", "given", "owner", "with_updates"}  # state of thi
 
 
 def _classes() -> dict[str, type]:
-    found = [c for m in (nodes, function, parameter, intrinsics, target_words) for c in vars(m).values() if isinstance(c, type) and c.__module__ == m.__name__]
+    found = [
+        c
+        for m in (nodes, function, parameter, intrinsics, target_words)
+        for c in vars(m).values()
+        if isinstance(c, type) and c.__module__ == m.__name__
+    ]
     return {c.__name__: c for c in found if issubclass(c, (enum.Enum, nodes.Node)) or dataclasses.is_dataclass(c)}
 
 
@@ -97,14 +103,16 @@ class _Writer:
             self.records[place] = ["builtin", x.name, self.value(x.args)]
             return place
         if isinstance(x, ExternFunction) and x.address:
-            raise CompileError(f"The C function {x.name} is an address in this process and cannot be saved; give hl.extern its source or library")
+            raise CompileError(f"The C function {x.name} is an address in this process and cannot be saved; give hl.extern its source or "
+                               f"library")
         fields = [bool(getattr(x, f)) if f in _CODE else self.value(getattr(x, f)) for f in _fields(type(x))]
         self.records[place] = [type(x).__name__, *fields]
         return place
 
 
 def write(root: Any, opaque: Hook) -> bytes:
-    """An object graph as bytes; `opaque` gives JSON for objects of other classes. Raises CompileError for C functions that are mere addresses."""
+    """An object graph as bytes; `opaque` gives JSON for objects of other classes. Raises CompileError for C functions that are mere
+    addresses."""
     w = _Writer(opaque)
     with deep_recursion():
         top = w.value(root)
@@ -119,7 +127,8 @@ class _Lost:
         self.__dict__["name"] = name
 
     def __getattr__(self, _: str) -> NoReturn:
-        raise CompileError(f"The custom gradient of {self.__dict__['name']} is Python code and was not saved with the pipeline; define it again to take "
+        raise CompileError(f"The custom gradient of {self.__dict__['name']} is Python code and was not saved with the pipeline; define it "
+                           f"again to take "
                            "derivatives")
 
     def __call__(self, *_: Any) -> NoReturn:

@@ -1,14 +1,16 @@
 """Updates as combinations: `f(x) = f(x) op e` with an associative op, found by their form, or the reason why not.
 
-For an update `f(args) = values` this gives, of each element of the tuple, the part `e` that is free of the Func, an identity of the operation, and the
-operation itself as expressions of two tuples. What `rfactor`, `atomic` and the order of RVars ask.
+For an update `f(args) = values` this gives, of each element of the tuple, the part `e` that is free of the Func, an identity of the
+operation, and the operation itself as expressions of two tuples. What `rfactor`, `atomic` and the order of RVars ask.
 
-* Elements that depend on their own old value only: sums and differences, products, minima and maxima, `and`, `or`, bitwise `&`, `|`, `^`, saturating sums of
+* Elements that depend on their own old value only: sums and differences, products, minima and maxima, `and`, `or`, bitwise `&`, `|`, `^`,
+saturating sums of
   unsigned integers, each also inside `select(c, ..., f(x))` with a condition free of the Func.
 * All elements chosen by one comparison, `select(f(x)[0] < e0, e, f(x))`: arg max and arg min. Ties go to the first, so the order matters.
 * Products of complex numbers.
 
-Float operations count as associative, as in Halide, although they round. Source: Halide's AssociativeOpsTable.cpp has the operations; forms are our own.
+Float operations count as associative, as in Halide, although they round. Source: Halide's AssociativeOpsTable.cpp has the operations; forms
+are our own.
 """
 
 from __future__ import annotations
@@ -66,8 +68,10 @@ _NODES: dict[type[n.Expr], _Operation] = {
     n.Max: _Operation(n.Max, _extreme(True)), n.And: _Operation(n.And, _constant(1)), n.Or: _Operation(n.Or, _constant(0)),
 }
 _CALLS = {
-    "bitwise_and": _Operation(_named("bitwise_and"), lambda t: b.const(t, -1)), "bitwise_or": _Operation(_named("bitwise_or"), _constant(0)),
-    "bitwise_xor": _Operation(_named("bitwise_xor"), _constant(0)), "saturating_add": _Operation(_named("saturating_add"), _constant(0)),
+    "bitwise_and": _Operation(_named("bitwise_and"), lambda t: b.const(t, -1)),
+    "bitwise_or": _Operation(_named("bitwise_or"), _constant(0)),
+    "bitwise_xor": _Operation(_named("bitwise_xor"), _constant(0)),
+    "saturating_add": _Operation(_named("saturating_add"), _constant(0)),
 }
 _KEEP = _Operation(lambda x, y: x, _constant(0))
 
@@ -81,15 +85,19 @@ def combination(f: Function, d: Definition) -> Combination | str:
     own = tuple(n.Call(t, f.name, d.args, n.CallType.Halide, None, i) for i, t in enumerate(f.types))
     if len(own) > 1 and any(mentions(_without(e, me), f.name) for e, me in zip(d.values, own)):
         found = _chosen(f.name, d.values, own) or _complex(f.name, d.values, own)
-        return found or "its elements depend on each other in a way that is not known to be associative; known are elements that depend on " \
-                        "themselves only, arg max and arg min by one strict comparison, and complex products"
+        return (
+            found
+            or "its elements depend on each other in a way that is not known to be associative; known are elements that depend on "
+            "themselves only, arg max and arg min by one strict comparison, and complex products"
+        )
     parts: list[n.Expr] = []
     operations: list[_Operation] = []
     for i, (e, me) in enumerate(zip(d.values, own)):
         one = _single(f.name, e, me)
         if one is None:
             element = f"element {i} of its new value" if len(own) > 1 else "its new value"
-            return f"{element} is not the old value combined with something free of {f.name} by an associative operation (+, -, *, min, max, and, or, &, |, ^)"
+            known = "(+, -, *, min, max, and, or, &, |, ^)"
+            return f"{element} is not the old value combined with something free of {f.name} by an associative operation {known}"
         operations.append(one[0])
         parts.append(one[1])
 
@@ -99,11 +107,14 @@ def combination(f: Function, d: Definition) -> Combination | str:
     return Combination(tuple(parts), tuple(op.identity(t) for op, t in zip(operations, f.types)), combine, True)
 
 
-def _without(e: n.Expr, me: n.Expr) -> n.Expr:
+def _without(e: n.Expr, me: n.Call) -> n.Expr:
     """`e` with `me` replaced by 0: what is left of the Func then are its other elements."""
     if e is me:
         return b.const(e.type, 0)
-    return e if not e.symbols & me.symbols or isinstance(e, n.Call) and e.name == me.name else e.map_children(lambda k: _without(k, me))  # type: ignore[attr-defined]
+    if not e.symbols & me.symbols or isinstance(e, n.Call) and e.name == me.name:
+        return e
+    changed: n.Expr = e.map_children(lambda k: _without(k, me))
+    return changed
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -235,7 +246,11 @@ def _chosen(f: str, values: Sequence[n.Expr], own: Sequence[n.Expr]) -> Combinat
     if len(conditions) != 1 or len(found) != 1 or not found[0][1][2]:
         return None
     key, (sign, compared, _) = found[0]
-    if parts[key] is None and isinstance(values[key], (n.Max if sign > 0 else n.Min)) and set(values[key].children()) == {own[key], compared}:
+    if (
+        parts[key] is None
+        and isinstance(values[key], (n.Max if sign > 0 else n.Min))
+        and set(values[key].children()) == {own[key], compared}
+    ):
         parts[key] = compared
     if parts[key] is not compared or any(p is None or mentions(p, f) for p in parts):
         return None

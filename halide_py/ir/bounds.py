@@ -41,7 +41,8 @@ class Bounds:
         return out
 
     def bind(self, name: str, interval: Interval) -> bool:
-        """Let a variable range over an interval. True if it had another one (copies of code bind names twice): what was found is forgotten."""
+        """Let a variable range over an interval. True if it had another one (copies of code bind names twice): what was found is
+        forgotten."""
         before = self.scope.get(name, interval)
         self.scope[name] = interval
         if before != interval:
@@ -137,7 +138,8 @@ class Bounds:
         self.memo.clear()
 
     def sum_of(self, e: n.Expr, terms: linear.Terms, constant: int, wide: bool = False) -> Interval:
-        """The interval of a linear form; `wide` takes variables as they are without conditions. No limits where numbers alone leave the type:
+        """The interval of a linear form; `wide` takes variables as they are without conditions. No limits where numbers alone leave the
+        type:
         the sum may wrap there, and its ends would."""
         low: n.Expr | None = const(e.type.element_of(), 0)
         high = low
@@ -151,7 +153,14 @@ class Bounds:
             low, first = self._plus(low, first, i.min, c)
             high, last = self._plus(high, last, i.max, c)
         t = e.type.element_of()
-        if low is not None and as_int(low) == 0 and not t.can_represent_value(first) or high is not None and as_int(high) == 0 and not t.can_represent_value(last):
+        if (
+            low is not None
+            and as_int(low) == 0
+            and not t.can_represent_value(first)
+            or high is not None
+            and as_int(high) == 0
+            and not t.can_represent_value(last)
+        ):
             return Interval()
         low = None if low is None else self.simple(linear.offset(low, first))
         return Interval(low, low if point else None if high is None else self.simple(linear.offset(high, last)))

@@ -207,7 +207,8 @@ def _select(b: Bounds, e: n.Select) -> Interval:
     x, y = _in_branch(b, e.true_value, e.condition, True), _in_branch(b, e.false_value, e.condition, False)
     fixed = b.bounds(e.condition)
     if fixed.min is None or fixed.min is not fixed.max or e.type.is_vector() or is_likely(e.condition):
-        return b.join([x, y])  # what is likely speaks of a loop further out: ends that follow its variable fold, a choice between them does not
+        # what is likely speaks of a loop further out: ends that follow its variable fold, a choice between them does not
+        return b.join([x, y])
     c = fixed.min  # the same for all: it decides between the intervals
     low, high = (None if p is None or q is None else b.simple(select(c, p, q)) for p, q in ((x.min, y.min), (x.max, y.max)))
     return Interval(low, high)
@@ -215,7 +216,11 @@ def _select(b: Bounds, e: n.Select) -> Interval:
 
 def _in_branch(b: Bounds, value: n.Expr, condition: n.Expr, holds: bool) -> Interval:
     """The interval of an integer where `condition` holds or does not: `select(x < 0, 0, x)` is not below 0."""
-    if not value.type.overflow_is_undefined() or not value.symbols & condition.symbols & b.bits or not (b.varies(value) and b.varies(condition)):
+    if (
+        not value.type.overflow_is_undefined()
+        or not value.symbols & condition.symbols & b.bits
+        or not (b.varies(value) and b.varies(condition))
+    ):
         return b.bounds(value)
     branch = b.copy()
     for c in conjuncts(condition, holds):
@@ -235,7 +240,12 @@ def _cast(b: Bounds, e: n.Cast) -> Interval:
     if t.is_handle() or source.is_handle() or t.is_bool():
         return type_interval(t)
     if t.overflow_is_undefined():  # a limit that does not fit says nothing
-        x = Interval(*(None if isinstance(v := None if p is None else as_const(p), int) and not t.can_represent_value(v) else p for p in (x.min, x.max)))
+        x = Interval(
+            *(
+                None if isinstance(v := None if p is None else as_const(p), int) and not t.can_represent_value(v) else p
+                for p in (x.min, x.max)
+            )
+        )
     if t.overflow_is_undefined() or t.is_float() or t.can_represent(source):
         return b.monotone(x, lambda p: n.Cast(t, p))
     low, high = (as_const(p) if p is not None else None for p in (x.min, x.max)) if source.is_float() else b.range(x)
@@ -441,7 +451,11 @@ def _fixed(e: n.Expr) -> bool:
     stack, seen = [e], {e}
     while stack:
         one = stack.pop()
-        if type(one) in (n.Load, n.Let) or type(one) is n.Call and (one.call_type is not n.CallType.PureIntrinsic or one.name in ("undef", "random")):
+        if (
+            type(one) in (n.Load, n.Let)
+            or type(one) is n.Call
+            and (one.call_type is not n.CallType.PureIntrinsic or one.name in ("undef", "random"))
+        ):
             return False
         for k in one.children():
             if k not in seen:

@@ -74,24 +74,27 @@ def _either(condition: n.Expr, a: Interval, b: Interval) -> Interval:
 
 
 _Names = Collection[str] | None
+_NOTHING: FuncValues = {}
 
 
-def boxes_required(node: n.Node, scope: Mapping[str, Interval], func_values: FuncValues = {}, names: _Names = None) -> dict[str, Box]:  # noqa: B006 (never written)
+def boxes_required(node: n.Node, scope: Mapping[str, Interval], func_values: FuncValues = _NOTHING, names: _Names = None) -> dict[str, Box]:
     """What `node` reads of each Func and image (or of those named, which costs less), while variables range over `scope`."""
     return _boxes(node, scope, func_values, names, reads=True, writes=False)
 
 
-def boxes_provided(node: n.Node, scope: Mapping[str, Interval], func_values: FuncValues = {}, names: _Names = None) -> dict[str, Box]:  # noqa: B006 (never written)
+def boxes_provided(node: n.Node, scope: Mapping[str, Interval], func_values: FuncValues = _NOTHING, names: _Names = None) -> dict[str, Box]:
     """What `node` writes of each Func (or of those named)."""
     return _boxes(node, scope, func_values, names, reads=False, writes=True)
 
 
-def boxes_touched(node: n.Node, scope: Mapping[str, Interval], func_values: FuncValues = {}, names: _Names = None) -> dict[str, Box]:  # noqa: B006 (never written)
+def boxes_touched(node: n.Node, scope: Mapping[str, Interval], func_values: FuncValues = _NOTHING, names: _Names = None) -> dict[str, Box]:
     """What `node` reads or writes of each Func and image (or of those named)."""
     return _boxes(node, scope, func_values, names, reads=True, writes=True)
 
 
-def _boxes(node: n.Node, scope: Mapping[str, Interval], func_values: FuncValues, names: _Names, reads: bool, writes: bool) -> dict[str, Box]:
+def _boxes(
+    node: n.Node, scope: Mapping[str, Interval], func_values: FuncValues, names: _Names, reads: bool, writes: bool
+) -> dict[str, Box]:
     walk = _Walk(scope, func_values, names, reads, writes)
     with deep_recursion():
         if isinstance(node, n.Expr):

@@ -19,7 +19,8 @@ def conjuncts(e: n.Expr, holds: bool) -> list[n.Expr]:
 
 def _without_abs(c: n.Expr) -> list[n.Expr]:
     """abs(e) <= k as -k <= e and e <= k."""
-    if type(c) in (n.LT, n.LE) and type(c.a) is n.Call and c.a.name == "abs" and c.a.args[0].type.overflow_is_undefined():  # type: ignore[attr-defined]
+    first = c.a if type(c) in (n.LT, n.LE) else None  # type: ignore[attr-defined]
+    if type(first) is n.Call and first.name == "abs" and first.args[0].type.overflow_is_undefined():
         e, k = c.a.args[0], as_int(c.b)  # type: ignore[attr-defined]
         if k is not None and k <= e.type.max_value():
             return [type(c)(const(e.type, -k), e), type(c)(e, const(e.type, k))]  # type: ignore[call-arg]

@@ -108,7 +108,8 @@ OUTERMOST = "__outermost"
 
 @dataclass(eq=False)
 class LoopLevel:
-    """A place in the loop nest: inline, root, or just inside loop `var` of stage `stage` of Func `func` (stage -1: not decided by the user).
+    """A place in the loop nest: inline, root, or just inside loop `var` of stage `stage` of Func `func` (stage -1: not decided by the
+    user).
 
     Kept by reference: a directive given a LoopLevel sees what `set` writes into it later.
     """
@@ -128,7 +129,8 @@ class LoopLevel:
         return self.kind == "root"
 
     def matches(self, loop: str) -> bool:
-        """Whether this is just inside the lowered loop named `loop` (`func.s0.var`); without a stage, in whichever stage has such a loop."""
+        """Whether this is just inside the lowered loop named `loop` (`func.s0.var`); without a stage, in whichever stage has such a
+        loop."""
         if self.kind != "at" or not loop.startswith(self.func + ".s"):
             return False
         place, _, var = loop[len(self.func) + 2:].partition(".")
@@ -188,13 +190,20 @@ class StageSchedule:
 
     def copy(self) -> StageSchedule:
         """A schedule of its own that says the same."""
-        return replace(self, rvars=list(self.rvars), splits=[replace(s) for s in self.splits], dims=[replace(d) for d in self.dims], prefetches=list(self.prefetches),
-                       specializations=[replace(s, schedule=s.schedule and s.schedule.copy()) for s in self.specializations])
+        return replace(
+            self,
+            rvars=list(self.rvars),
+            splits=[replace(s) for s in self.splits],
+            dims=[replace(d) for d in self.dims],
+            prefetches=list(self.prefetches),
+            specializations=[replace(s, schedule=s.schedule and s.schedule.copy()) for s in self.specializations],
+        )
 
 
 @dataclass
 class Specialization:
-    """Another schedule for the runs in which `condition`, of parameters only, holds; without a schedule such runs fail with the message `failure`."""
+    """Another schedule for the runs in which `condition`, of parameters only, holds; without a schedule such runs fail with the message
+    `failure`."""
 
     condition: Expr
     schedule: StageSchedule | None
@@ -258,8 +267,8 @@ class Definition:
 class ExternStage:
     """The C function that computes a Func: `int row.name(args..., halide_buffer_t *outputs...)`.
 
-    `args` are Functions and buffer Parameters, passed as `halide_buffer_t *` (one a value), and scalar Exprs, passed by value. `given` are the
-    arguments as the user gave them, `gradient` and `tangent` are the hooks of this stage alone; all are opaque down here.
+    `args` are Functions and buffer Parameters, passed as `halide_buffer_t *` (one a value), and scalar Exprs, passed by value. `given` are
+    the arguments as the user gave them, `gradient` and `tangent` are the hooks of this stage alone; all are opaque down here.
     """
 
     row: ExternFunction
@@ -277,8 +286,8 @@ class ExternStage:
 class Function:
     """A Func as data. `name` is unique in the process; `args` are the names of its pure variables, innermost first.
 
-    `output_params` carry the constraints users put on `output_buffer()`, one a tuple element. An `extern` stage computes it as a whole; the values of
-    its pure definition are then calls of the C function that mention what it reads. `gradient` is the rule that stands for
+    `output_params` carry the constraints users put on `output_buffer()`, one a tuple element. An `extern` stage computes it as a whole; the
+    values of its pure definition are then calls of the C function that mention what it reads. `gradient` is the rule that stands for
     the definitions when derivatives are taken, None for the definitions themselves; opaque down here.
     """
 
@@ -297,12 +306,14 @@ class Function:
     trace_realizations: bool = False
     trace_tags: list[str] = field(default_factory=list)
     debug_file: str = ""
-    wrappers: dict[str, Function] = field(default_factory=dict)  # by the caller's name ("": every other caller), what it calls instead of this Func
+    # by the caller's name ("": every other caller), what it calls instead of this Func
+    wrappers: dict[str, Function] = field(default_factory=dict)
     wraps: str = ""  # the Func that this one wraps: it stays a plain copy of it
     where: str = ""
     gradient: Any = None
     extern: ExternStage | None = None
-    with_updates: Callable[[], None] | None = None  # defines it anew with updates, called when one is asked for: a sum that autodiff put apart
+    # defines it anew with updates, called when one is asked for: a sum that autodiff put apart
+    with_updates: Callable[[], None] | None = None
 
     def stages(self) -> list[Definition]:
         """The pure definition, then the updates."""

@@ -18,7 +18,9 @@ details, div { margin-left: 2ch } summary { margin-left: -2ch; cursor: pointer }
 def _coloured(line: str) -> str:
     out, at = [], 0
     for m in _TOKEN.finditer(line):
-        out.append(html.escape(line[at:m.start()], quote=False) + f'<span class="{m.lastgroup}">{html.escape(m.group(), quote=False)}</span>')
+        out.append(
+            html.escape(line[at : m.start()], quote=False) + f'<span class="{m.lastgroup}">{html.escape(m.group(), quote=False)}</span>'
+        )
         at = m.end()
     return "".join(out) + html.escape(line[at:], quote=False)
 
@@ -46,7 +48,8 @@ def folding(text: str, name_of: Callable[[str], str | None] = lambda line: None)
 def page(title: str, body: str, style: str = "", script: str = "") -> str:
     """A page in one file."""
     code = f"<script>\n{script}\n</script>\n" if script else ""
-    return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>\n<style>\n{_STYLE}{style}\n</style></head>\n'
+    return (f'<!DOCTYPE html>\n<html lang="en"><head><meta '
+            f'charset="utf-8"><title>{html.escape(title)}</title>\n<style>\n{_STYLE}{style}\n</style></head>\n'
             f"<body>\n{body}\n{code}</body></html>\n")
 
 

@@ -77,7 +77,8 @@ _intrinsic("abs", 1, "absolute value; of a signed integer the unsigned type of i
 _intrinsic("absd", 2, "|a - b| without overflow, unsigned for integers")
 _intrinsic("bitwise_and bitwise_or bitwise_xor", 2, "bit by bit")
 _intrinsic("bitwise_not", 1, "bit by bit")
-_intrinsic("shift_left shift_right", 2, "shift; a negative signed amount shifts the other way; right shifts of signed values are arithmetic")
+_intrinsic("shift_left shift_right", 2, "shift; a negative signed amount shifts the other way; right shifts of signed values are "
+                                        "arithmetic")
 _intrinsic("popcount count_leading_zeros count_trailing_zeros", 1, "bit counts; of 0 the zeros number the width")
 _intrinsic("div_round_to_zero mod_round_to_zero", 2, "C's division and remainder, with x/0 = x%0 = 0")
 _intrinsic("lerp", 3, "linear interpolation (zero_value, one_value, weight), exact for integers")
@@ -107,15 +108,21 @@ _intrinsic("print_when", -1, "print the arguments after the first if it holds, g
 _intrinsic("stringify", -1, "the arguments as text, joined by spaces (a handle to a C string)", pure=False)
 _intrinsic("trace", -1, "report a load, store, realization or stage to the tracer", pure=False)
 _intrinsic("memoize_tag", -1, "the first argument; the others key the memoization cache", pure=False)
-_intrinsic("whole_buffer buffer_part", -1, "two corners of a Func or image: the buffer with what is between them, for an extern stage", pure=False)
-_intrinsic("memo_fetch", -1, "copy what the memoization cache holds under a key to a realization (first and last element, key words): whether it did", pure=False)
+_intrinsic("whole_buffer buffer_part", -1, "two corners of a Func or image: the buffer with what is between them, for an extern "
+                                           "stage", pure=False)
+_intrinsic("memo_fetch", -1, "copy what the memoization cache holds under a key to a realization (first and last element, key words): "
+                             "whether it did", pure=False)
 _intrinsic("memo_keep", -1, "copy a realization (first and last element) to the cache, with an eviction key, under key words", pure=False)
-_intrinsic("async_window", 3, "mark of one iteration of a loop that a Func's folded storage moves along with: Func, which, room in iterations", pure=False)
+_intrinsic("async_window", 3, "mark of one iteration of a loop that a Func's folded storage moves along with: Func, which, room in "
+                              "iterations", pure=False)
 _intrinsic("semaphores", -1, "make the semaphores of a fork (a Load of its allocation, what each starts at)", pure=False)
-_intrinsic("semaphore_acquire semaphore_release", 2, "take or give one (a Load of the fork's allocation, which): 0, or a failure's code", pure=False)
+_intrinsic("semaphore_acquire semaphore_release", 2, "take or give one (a Load of the fork's allocation, which): 0, or a failure's "
+                                                     "code", pure=False)
 _intrinsic("prefetch", 1, "hint that the element (a Load) will be read", pure=False)
-_intrinsic("debug_to_file", -1, "write a region to a file (name, first element, of each dimension the extent and the second element): an error code", pure=False)
-PLACES = frozenset({"debug_to_file", "memo_fetch", "memo_keep", "semaphores", "semaphore_acquire", "semaphore_release", "prefetch"})  # their Loads name places: nothing is read
+_intrinsic("debug_to_file", -1, "write a region to a file (name, first element, of each dimension the extent and the second element): an "
+                                "error code", pure=False)
+# their Loads name places: nothing is read
+PLACES = frozenset({"debug_to_file", "memo_fetch", "memo_keep", "semaphores", "semaphore_acquire", "semaphore_release", "prefetch"})
 GRADIENT_MARKS = ("stop_gradient", "custom_gradient")
 _intrinsic("stop_gradient", 1, "the identity; a constant to the derivative; dropped when Funcs are inlined")
 _intrinsic("custom_gradient", -1, "the first argument; the gradient rule in `func` is for the others; dropped when Funcs are inlined")
@@ -138,8 +145,22 @@ math_function("pow", 2, "pow")
 math_function("atan2", 2, "atan2")
 math_function("hypot", 2, "hypot")
 # Functions of the C library that the language has no name for: what C sources call. hl.extern of one of them gives the row.
-C_LIBRARY = {"log1p": 1, "expm1": 1, "exp2": 1, "log2": 1, "log10": 1, "cbrt": 1, "erfc": 1, "fmod": 2, "remainder": 2, "copysign": 2, "fdim": 2, "fmin": 2,
-             "fmax": 2, "fma": 3}
+C_LIBRARY = {
+    "log1p": 1,
+    "expm1": 1,
+    "exp2": 1,
+    "log2": 1,
+    "log10": 1,
+    "cbrt": 1,
+    "erfc": 1,
+    "fmod": 2,
+    "remainder": 2,
+    "copysign": 2,
+    "fdim": 2,
+    "fmin": 2,
+    "fmax": 2,
+    "fma": 3,
+}
 for _name, _arity in C_LIBRARY.items():
     math_function(_name, _arity, _name)
 for _name, _arity in (

@@ -76,7 +76,8 @@ def labelled(args: Sequence[LoweredArgument]) -> tuple[LoweredArgument, ...]:
 
 
 class LoweredFunction(NamedTuple):
-    """A pipeline ready for code generation: `int name(args...)`, 0 on success. `display_name` is what users call it, namespaces included."""
+    """A pipeline ready for code generation: `int name(args...)`, 0 on success. `display_name` is what users call it, namespaces
+    included."""
 
     name: str
     args: tuple[LoweredArgument, ...]

@@ -390,7 +390,8 @@ class LetStmt(Stmt):
 
 @node
 class Assert(Stmt):
-    """If `condition` is false, evaluate `message` (an int32 call that reports the error and returns its code) and leave the pipeline with it."""
+    """If `condition` is false, evaluate `message` (an int32 call that reports the error and returns its code) and leave the pipeline with
+    it."""
 
     condition: Expr
     message: Expr
@@ -438,7 +439,8 @@ class Store(Stmt):
 
 @node
 class Provide(Stmt):
-    """Set Func `name` at coordinates `args` to `values` (one per tuple element; all are evaluated before any is stored) where `predicate` holds."""
+    """Set Func `name` at coordinates `args` to `values` (one per tuple element; all are evaluated before any is stored) where `predicate`
+    holds."""
 
     name: str
     values: tuple[Expr, ...]
@@ -449,7 +451,8 @@ class Provide(Stmt):
 
 @node
 class Realize(Stmt):
-    """Storage of Func `name` over the box mins[i], ..., mins[i] + extents[i] - 1, alive in `body`; dimensions in the Func's order of args."""
+    """Storage of Func `name` over the box mins[i], ..., mins[i] + extents[i] - 1, alive in `body`; dimensions in the Func's order of
+    args."""
 
     name: str
     types: tuple[Type, ...]
@@ -480,7 +483,8 @@ class HoistedStorage(Stmt):
 
 @node
 class Allocate(Stmt):
-    """`extents[0] * extents[1] * ...` elements of `type` under `name`, alive in `body`; not initialised. `padding` elements follow the last."""
+    """`extents[0] * extents[1] * ...` elements of `type` under `name`, alive in `body`; not initialised. `padding` elements follow the
+    last."""
 
     name: str
     type: Type

@@ -51,7 +51,8 @@ class Parameter:
     memory: MemoryType = MemoryType.Auto
     trace_loads: bool = False
     constant: bool = False  # stands for a Buffer that a definition uses
-    wrappers: dict[str, Function] = field(default_factory=dict)  # by the caller's name ("": every other caller), what reads this image in its stead
+    # by the caller's name ("": every other caller), what reads this image in its stead
+    wrappers: dict[str, Function] = field(default_factory=dict)
     stands_in: bool = False  # for the image of this name, in the definition of its wrapper: so that the two form no cycle
     owner: weakref.ref[Parameter] | None = None  # that image
     any_wrapped: ClassVar[bool] = False  # whether any image of the process has one: else nobody need look

@@ -65,7 +65,8 @@ _HEADS: dict[type[n.Stmt], str] = {n.Produce: "produce", n.HoistedStorage: "hois
 
 
 class _Printer:
-    """Appends pieces of text to `out`; `names` maps shared parts that were named, `known` holds names whose type is plain from where they are bound."""
+    """Appends pieces of text to `out`; `names` maps shared parts that were named, `known` holds names whose type is plain from where they
+    are bound."""
 
     def __init__(self) -> None:
         self.out: list[str] = []
@@ -104,7 +105,8 @@ class _Printer:
         return [e for e in order if uses[e] > 1 and self.size(e) >= _WORTH_A_NAME and e not in self.names]
 
     def root(self, e: n.Expr, bare: bool = True, end: str = "\n") -> None:
-        """A whole expression, preceded by the definitions of its shared parts if it is large. `bare` leaves out the outermost parentheses."""
+        """A whole expression, preceded by the definitions of its shared parts if it is large. `bare` leaves out the outermost
+        parentheses."""
         self.define([e], end)
         self.expr(e, bare)
 

@@ -49,7 +49,8 @@ def infer_arguments(outputs: Sequence[Function], requirements: Sequence[Requirem
 
 
 def is_embedded(p: Parameter) -> bool:
-    """Whether a parameter stands for a concrete Buffer used in an expression, rather than an ImageParam whose data is given for each run."""
+    """Whether a parameter stands for a concrete Buffer used in an expression, rather than an ImageParam whose data is given for each
+    run."""
     return p.is_buffer and p.buffer is not None and p.buffer.is_bound_to(p)
 
 
@@ -59,7 +60,9 @@ def _given(a: Any) -> Any:
     return a
 
 
-def lowered_arguments(given: Iterable[Any], outputs: Sequence[Function], requirements: Sequence[Requirement]) -> tuple[LoweredArgument, ...]:
+def lowered_arguments(
+    given: Iterable[Any], outputs: Sequence[Function], requirements: Sequence[Requirement]
+) -> tuple[LoweredArgument, ...]:
     """The arguments users give as those of lowering, then the Buffers used in expressions that are not among them.
 
     Raises CompileError when an input of the pipeline is missing, or one is given twice; TypeError for what is no argument.

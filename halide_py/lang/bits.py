@@ -158,9 +158,12 @@ def _shift(name: str, widen: bool, doc: str, result: int) -> Callable[[Any, Any]
 
 
 widening_shift_left = _shift("widening_shift_left", True, "x at twice the width, shifted left by y; a negative signed y shifts right.", 524)
-widening_shift_right = _shift("widening_shift_right", True, "x at twice the width, shifted right by y; a negative signed y shifts left.", 32)
-rounding_shift_left = _shift("rounding_shift_left", False, "x shifted left by y; for a negative signed y right, rounded to nearest, halves up.", 12)
-rounding_shift_right = _shift("rounding_shift_right", False, "x shifted right by y, rounded to nearest, halves up; a negative signed y shifts left.", 33)
+widening_shift_right = _shift("widening_shift_right", True, "x at twice the width, shifted right by y; a negative signed y shifts "
+                                                            "left.", 32)
+rounding_shift_left = _shift("rounding_shift_left", False, "x shifted left by y; for a negative signed y right, rounded to nearest, halves "
+                                                           "up.", 12)
+rounding_shift_right = _shift("rounding_shift_right", False, "x shifted right by y, rounded to nearest, halves up; a negative signed y "
+                                                             "shifts left.", 33)
 
 
 def _same(name: str, doc: str, result: int) -> Callable[[Any, Any], Expr]:

@@ -123,7 +123,11 @@ class Buffer(BufferViews):
         """The memory, axis d being dimension d. Raises CompileError for an undefined Buffer and for a bounds query."""
         a = self.storage.array
         if a is None:
-            what = "is a bounds query and has no memory; allocate() it" if self.storage.query else "is undefined; give it an array, or a type and sizes"
+            what = (
+                "is a bounds query and has no memory; allocate() it"
+                if self.storage.query
+                else "is undefined; give it an array, or a type and sizes"
+            )
             raise CompileError(f"This Buffer {what}")
         return a
 
@@ -145,7 +149,8 @@ class Buffer(BufferViews):
             _note_embedded(a.nbytes)
             dense = bool(a.ndim) and a.strides[0] == a.itemsize
             name = self.name()
-            p = Parameter(name if self.storage.anonymous else unique_name(name), self.storage.type, True, a.ndim)  # no Func may have the same
+            # no Func may have the same
+            p = Parameter(name if self.storage.anonymous else unique_name(name), self.storage.type, True, a.ndim)
             if a.ndim and not dense:
                 p.dims[0] = DimConstraint()  # inputs are dense by default; this one is not
             p.buffer, p.constant = Buffer.of_storage(self.storage), True
@@ -272,7 +277,8 @@ class Buffer(BufferViews):
         places = key if isinstance(key, (tuple, list)) else (key,)
         a, mins = self.array, self.storage.mins
         if len(places) != len(mins):
-            raise ValueError(f"Incorrect number of dimensions: Buffer {self.name()} has {len(mins)}, but {len(places)} subscripts are given")
+            raise ValueError(f"Incorrect number of dimensions: Buffer {self.name()} has {len(mins)}, but {len(places)} subscripts are "
+                             f"given")
         out = []
         for d, (c, low, extent) in enumerate(zip(places, mins, a.shape)):
             if not isinstance(c, (int, np.integer)):
@@ -299,7 +305,8 @@ class Buffer(BufferViews):
     def __iter__(self) -> Iterator[Any]:
         low = self.storage.mins[0] if len(self.storage.mins) == 1 else 0
         if self.array.ndim != 1:
-            raise TypeError(f"Buffer {self.name()} has {self.array.ndim} dimensions; only one of 1 dimension can be iterated over, use np.asarray(buffer)")
+            raise TypeError(f"Buffer {self.name()} has {self.array.ndim} dimensions; only one of 1 dimension can be iterated over, use "
+                            f"np.asarray(buffer)")
         return (self[low + i] for i in range(self.array.shape[0]))
 
     def _writable(self, call: str) -> Array:
@@ -321,7 +328,8 @@ class Buffer(BufferViews):
         if t.is_bool():
             return bool(number)
         if not t.can_represent_value(int(number)):
-            raise OverflowError(f"{number} does not fit an element of type {t} of Buffer {self.name()}, which can be {t.min_value()} to {t.max_value()}")
+            raise OverflowError(f"{number} does not fit an element of type {t} of Buffer {self.name()}, which can be {t.min_value()} to "
+                                f"{t.max_value()}")
         return int(number)
 
     def fill(self, value: Any) -> None:
@@ -424,7 +432,8 @@ def _bfloat_of_float(value: float) -> int:
 
 
 def _note_embedded(size: int) -> None:
-    """Expressions keep the Buffers they read, and the table of nodes keeps expressions until dead ones are swept out; large Buffers hurry that."""
+    """Expressions keep the Buffers they read, and the table of nodes keeps expressions until dead ones are swept out; large Buffers hurry
+    that."""
     _embedded_bytes[0] += size
     if _embedded_bytes[0] > _SWEEP_BYTES:
         _embedded_bytes[0] = size

@@ -52,13 +52,16 @@ class BufferViews:
 
     # -- in place
 
-    def crop(self, dimension: Any = None, min: int | None = None, extent: int | None = None, *, rect: Sequence[tuple[int, int]] | None = None) -> None:
+    def crop(
+        self, dimension: Any = None, min: int | None = None, extent: int | None = None, *, rect: Sequence[tuple[int, int]] | None = None
+    ) -> None:
         """Keep coordinates min .. min + extent - 1 of one dimension: `crop(0, 10, 20)`; or of the first ones: `crop([(10, 20), (0, 5)])`.
 
         Raises IndexError when that is not inside the Buffer.
         """
-        pairs: list[tuple[int, tuple[int, int]]] = list(enumerate(dimension if rect is None else rect)) if min is None or extent is None else [
-            (dimension, (min, extent))]
+        pairs: list[tuple[int, tuple[int, int]]] = (
+            list(enumerate(dimension if rect is None else rect)) if min is None or extent is None else [(dimension, (min, extent))]
+        )
         array, mins = self.array, list(self.storage.mins)
         for d, (low, size) in pairs:
             self._known("crop", d)
@@ -77,7 +80,8 @@ class BufferViews:
         low = mins.pop(d)
         offset = 0 if pos is None else pos - low
         if not 0 <= offset < array.shape[d]:
-            raise IndexError(f"slice() of dimension {d} of Buffer {self.name()} at {pos}, which is not inside min {low}, extent {array.shape[d]}")
+            raise IndexError(f"slice() of dimension {d} of Buffer {self.name()} at {pos}, which is not inside min {low}, extent "
+                             f"{array.shape[d]}")
         self.storage.replace(array[(slice(None),) * d + (offset, ...)], mins)
 
     def embed(self, dimension: int, pos: int = 0) -> None:
@@ -127,7 +131,8 @@ class BufferViews:
         s = self.storage
         for d, (low, (_, extent, _)) in enumerate(zip(mins, s.shape())):
             if low < -LARGEST - 1 or low + extent - 1 > LARGEST:
-                raise ValueError(f"{call}() of Buffer {self.name()}: coordinates {low} to {low + extent - 1} of dimension {d} do not fit int32")
+                raise ValueError(f"{call}() of Buffer {self.name()}: coordinates {low} to {low + extent - 1} of dimension {d} do not fit "
+                                 f"int32")
         s.mins = mins
         if s.query and s.raw is not None:
             for dim, low in zip(s.raw.dims, mins):
@@ -136,13 +141,15 @@ class BufferViews:
             s.raw = None
 
     def transpose(self, *args: Any, **kwargs: Any) -> None:
-        """Swap two dimensions: `transpose(0, 1)`; or move them: `transpose([2, 0, 1])` makes dimension 0 number 2, 1 number 0 and 2 number 1."""
+        """Swap two dimensions: `transpose(0, 1)`; or move them: `transpose([2, 0, 1])` makes dimension 0 number 2, 1 number 0 and 2 number
+        1."""
         values, array, mins = [*args, *kwargs.values()], self.array, self.storage.mins
         order = list(range(array.ndim))
         if len(values) == 1:
             places = [int(d) for d in values[0]]
             if sorted(places) != order[:len(places)] or len(places) > array.ndim:
-                raise ValueError(f"transpose({places}) of Buffer {self.name()} does not name each of the first {len(places)} dimensions once")
+                raise ValueError(f"transpose({places}) of Buffer {self.name()} does not name each of the first {len(places)} dimensions "
+                                 f"once")
             for d, place in enumerate(places):
                 order[place] = d
         else:
@@ -204,7 +211,8 @@ class BufferViews:
         """Copy the elements whose coordinates both have. Raises CompileError for other types or numbers of dimensions."""
         mine, theirs = self.array, expect(src, type(self), "copy_from()").array
         if mine.ndim != theirs.ndim or self.storage.type is not src.storage.type:
-            raise CompileError(f"copy_from() into a {mine.ndim}-dimensional {self.storage.type} Buffer from a {theirs.ndim}-dimensional {src.storage.type} one")
+            raise CompileError(f"copy_from() into a {mine.ndim}-dimensional {self.storage.type} Buffer from a {theirs.ndim}-dimensional "
+                               f"{src.storage.type} one")
         into, out_of = [], []
         for low_a, size_a, low_b, size_b in zip(self.storage.mins, mine.shape, src.storage.mins, theirs.shape):
             low, end = max(low_a, low_b), min(low_a + size_a, low_b + size_b)

@@ -20,13 +20,16 @@ from .storage import Array, wrap
 class Callable:
     """Made by `compile_to_callable`: `c(inputs..., outputs...)`, by position, by keyword, or both.
 
-    Buffers, NumPy arrays and other objects with the buffer protocol go in without a copy; scalars are Python or NumPy numbers. If a buffer is a
-    bounds query nothing is computed and the shapes needed are written into the queries. Gives None.
+    Buffers, NumPy arrays and other objects with the buffer protocol go in without a copy; scalars are Python or NumPy numbers. If a buffer
+    is a bounds query nothing is computed and the shapes needed are written into the queries. Gives None.
     Raises CompileError for wrong counts, names or kinds of arguments, PipelineError when the pipeline's checks fail.
     """
 
-    def __init__(self, compiled: driver.compile.LoadedPipeline, inputs: int, first: int, buffers: Sequence[tuple[int, Parameter]] = ()) -> None:
-        """Of a pipeline's arguments the first `inputs` and the outputs from place `first` on are the callable's; between them are `buffers`, the
+    def __init__(
+        self, compiled: driver.compile.LoadedPipeline, inputs: int, first: int, buffers: Sequence[tuple[int, Parameter]] = ()
+    ) -> None:
+        """Of a pipeline's arguments the first `inputs` and the outputs from place `first` on are the callable's; between them are
+        `buffers`, the
         Buffers that expressions use directly."""
         self._compiled = compiled
         args = compiled.args

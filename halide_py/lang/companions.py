@@ -59,12 +59,12 @@ class CompanionDirectives(StageBase):
 
     def prefetch(self: C, func: Any = None, at: Any = None, from_: Any = None, offset: Any = 1,
                  strategy: PrefetchBoundStrategy = PrefetchBoundStrategy.GuardWithIf, *, image: Any = None, **loop: Any) -> C:
-        """In loop `at`, ask for the memory of `func` (a Func or an ImageParam) that the iteration `offset` (int32) after the current one of loop
-        `from_` will read: `f.prefetch(image, y, y, 2)`.
+        """In loop `at`, ask for the memory of `func` (a Func or an ImageParam) that the iteration `offset` (int32) after the current one of
+        loop `from_` will read: `f.prefetch(image, y, y, 2)`.
 
         `from_` is `at` or a loop around it. `strategy` says what happens where that region leaves what is stored: nothing is fetched
-        (`GuardWithIf`), what lies inside (`Clamp`), or all of it (`NonFaulting`). No effect on values. Raises CompileError for unknown loops.
-        Halide's own names of the arguments do as well: `image=...`, `**{"from": y}`.
+        (`GuardWithIf`), what lies inside (`Clamp`), or all of it (`NonFaulting`). No effect on values. Raises CompileError for unknown
+        loops. Halide's own names of the arguments do as well: `image=...`, `**{"from": y}`.
         """
         if loop.keys() - {"from"}:
             raise TypeError(f"prefetch() got an unexpected keyword argument {next(iter(loop.keys() - {'from'}))!r}")

@@ -223,12 +223,14 @@ def _define_update(f: Function, places: Sequence[Any], values: tuple[n.Expr, ...
     where = user_location()
     what = f'In update definition {len(f.updates)} of Func "{f.name}"'
     if f.wraps:
-        raise user_error(f"Func {f.name} cannot be given an update: it stands for {f.wraps}, of which in_() made it; update {f.wraps} before it is wrapped")
+        raise user_error(f"Func {f.name} cannot be given an update: it stands for {f.wraps}, of which in_() made it; update {f.wraps} "
+                         f"before it is wrapped")
     if f.frozen:
         raise user_error(f"Func {f.name} cannot be given a new update definition, because it has already been realized or used in the "
                          "definition of another Func")
     if f.extern is not None:
-        raise user_error(f"{what}: {f.name} is an extern stage ({f.where}), which has no updates; define another Func from it and update that")
+        raise user_error(f"{what}: {f.name} is an extern stage ({f.where}), which has no updates; define another Func from it and update "
+                         f"that")
     _check_values(f, what, values)
     args = tuple(_without_self(f, a) for a in _update_coordinates(f, what, places, values))
     values = tuple(_without_self(f, v) for v in values)

@@ -1,4 +1,5 @@
-"""Directives for other processors. This build makes code for the CPU: they are checked and noted, and compiling a pipeline with one is a CompileError."""
+"""Directives for other processors. This build makes code for the CPU: they are checked and noted, and compiling a pipeline with one is a
+CompileError."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ MOST = 3  # loops over blocks, and over threads
 
 
 class DeviceDirectives(StageBase):
-    """GPU and Hexagon directives on the loops of a stage. Their arguments are Halide's; wrong ones are refused at once, the directives when compiling."""
+    """GPU and Hexagon directives on the loops of a stage. Their arguments are Halide's; wrong ones are refused at once, the directives when
+    compiling."""
 
     def _for_device(self: D, directive: str, vars: Sequence[Any] = (), device: str = "a GPU") -> D:
         """Note a directive on loops."""
@@ -28,19 +30,23 @@ class DeviceDirectives(StageBase):
             self._dim(as_loop(v), directive, f"argument {i}")
         where = user_location()
         s = self._edited()
-        s.device = s.device or f"{directive}{'' if directive.endswith(')') else '()'}{f' at {where}' if where else ''}, which needs {device}"
+        s.device = (
+            s.device or f"{directive}{'' if directive.endswith(')') else '()'}{f' at {where}' if where else ''}, which needs {device}"
+        )
         return self
 
     def _loops(self: D, directive: str, args: Sequence[Any], kwargs: dict[str, Any], names: Sequence[str], each: int = 1) -> D:
         """A directive on one to three loops, or on so many of each of `each` kinds, that may end with a DeviceAPI."""
         vars = [a for a in args if not isinstance(a, DeviceAPI)] + [v for k, v in kwargs.items() if k != "device_api"]
         if kwargs.keys() - {*names, "device_api"} or len(vars) not in range(each, MOST * each + 1, each) or len(args) > len(vars) + 1:
-            raise TypeError(f"{directive}() takes {f'one to three loops of each of {each} kinds' if each > 1 else 'one to three loops'} ({', '.join(names)}), "
+            raise TypeError(f"{directive}() takes {f'one to three loops of each of {each} kinds' if each > 1 else 'one to three loops'} "
+                            f"({', '.join(names)}), "
                             "and a DeviceAPI")
         return self._for_device(directive, vars)
 
     def gpu(self: D, *args: Any, **kwargs: Any) -> D:
-        """Run block and thread loops on a GPU: `gpu(block_x, thread_x)`, and with two or three loops of each. Compiling raises CompileError."""
+        """Run block and thread loops on a GPU: `gpu(block_x, thread_x)`, and with two or three loops of each. Compiling raises
+        CompileError."""
         return self._loops("gpu", args, kwargs, [f"{kind}_{d}" for kind in ("block", "thread") for d in "xyz"], 2)
 
     def gpu_blocks(self: D, *args: Any, **kwargs: Any) -> D:
@@ -60,7 +66,8 @@ class DeviceDirectives(StageBase):
         return self._for_device("gpu_single_thread")
 
     def gpu_tile(self: D, *args: Any, **kwargs: Any) -> D:
-        """Tile one to three loops into GPU blocks and threads: `gpu_tile(x, bx, tx, 16)`, `gpu_tile(x, y, bx, by, tx, ty, 8, 8)`, or without names for the
+        """Tile one to three loops into GPU blocks and threads: `gpu_tile(x, bx, tx, 16)`, `gpu_tile(x, y, bx, by, tx, ty, 8, 8)`, or
+        without names for the
         block loops, which then keep the old ones. The loops are split and ordered as by tile(); compiling raises CompileError."""
         old, blocks, threads, sizes, tail = _gpu_tile_arguments(args, kwargs)
         me: Any = self  # a stage, which has the other directives
@@ -89,13 +96,18 @@ def _gpu_tile_arguments(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[li
             continue
         given |= kwargs
         tail = given.pop("tail", TailStrategy.Auto)
-        if not isinstance(given.pop("device_api", DeviceAPI.Default_GPU), DeviceAPI) or not isinstance(tail, TailStrategy) or given.keys() != set(form):
+        if (
+            not isinstance(given.pop("device_api", DeviceAPI.Default_GPU), DeviceAPI)
+            or not isinstance(tail, TailStrategy)
+            or given.keys() != set(form)
+        ):
             continue
         values = [given[name] for name in form]
         loops, sizes = values[:-count], values[-count:]
         if all(isinstance(v, (Var, RVar, RDom)) for v in loops) and not any(isinstance(v, (Var, RVar, RDom)) for v in sizes):
             return loops[:count], loops[count:2 * count] if named else loops[:count], loops[-count:], sizes, tail
-    raise TypeError("gpu_tile() takes one to three loops, as many names for block loops (or none), as many for thread loops and as many sizes; then a tail "
+    raise TypeError("gpu_tile() takes one to three loops, as many names for block loops (or none), as many for thread loops and as many "
+                    "sizes; then a tail "
                     "strategy and a DeviceAPI")
 
 
@@ -105,13 +117,15 @@ class DeviceCopies:
     function: Function
 
     def copy_to_host(self: F) -> F:
-        """Say that this Func, a plain copy of another Func or an image, brings it into the host's memory. All memory is the host's here, so it stays
+        """Say that this Func, a plain copy of another Func or an image, brings it into the host's memory. All memory is the host's here, so
+        it stays
         the copy that it is. Raises CompileError for a Func that is anything but a plain copy."""
         _check_copy(self.function, "copy_to_host")
         return self
 
     def copy_to_device(self: F, device_api: DeviceAPI = DeviceAPI.Default_GPU) -> F:
-        """Say that this Func, a plain copy, brings another into a device's memory. Raises CompileError for a Func that is anything else; so does compiling, for
+        """Say that this Func, a plain copy, brings another into a device's memory. Raises CompileError for a Func that is anything else; so
+        does compiling, for
         every device but `DeviceAPI.Host`."""
         _check_copy(self.function, "copy_to_device")
         if DeviceAPI(device_api) is not DeviceAPI.Host:
@@ -128,5 +142,6 @@ def _check_copy(f: Function, directive: str) -> None:
         raise user_error(f"{directive} on Func {f.name} with {what}; it must be a plain copy of one Func or image")
     value = f.pure.values[0]
     if not (isinstance(value, n.Call) and value.call_type in (n.CallType.Halide, n.CallType.Image) and value.args == f.pure.args):
-        raise user_error(f"Func {f.name} is scheduled as {directive}, but has value: {to_text(value)}\nExpected a single call to another Func with matching "
+        raise user_error(f"Func {f.name} is scheduled as {directive}, but has value: {to_text(value)}\nExpected a single call to another "
+                         f"Func with matching "
                          "dimensionality and argument order.")

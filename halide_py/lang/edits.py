@@ -1,7 +1,7 @@
 """Counting edits: how a compiled pipeline knows, at the price of one comparison, that nothing was defined or rescheduled since.
 
-Every definition, directive and constraint counts as an edit, of whichever Func. A pipeline that sees another number than when it was compiled
-takes its fingerprint again, and compiles again only if that changed.
+Every definition, directive and constraint counts as an edit, of whichever Func. A pipeline that sees another number than when it was
+compiled takes its fingerprint again, and compiles again only if that changed.
 """
 
 from __future__ import annotations

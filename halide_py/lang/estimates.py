@@ -11,7 +11,8 @@ from .rdom import Range
 
 
 class ArgumentEstimates:
-    """Typical values of an argument, for autoschedulers: `scalar_def`, `scalar_min`, `scalar_max`, `scalar_estimate` (undefined where nothing was
+    """Typical values of an argument, for autoschedulers: `scalar_def`, `scalar_min`, `scalar_max`, `scalar_estimate` (undefined where
+    nothing was
     said), `buffer_estimates` (a Range a dimension)."""
 
     __slots__ = ("scalar_def", "scalar_min", "scalar_max", "scalar_estimate", "buffer_estimates")
@@ -34,7 +35,8 @@ class ArgumentEstimates:
 
 @dataclass(frozen=True, slots=True)
 class BufferConstraint:
-    """What is promised (`min`, `extent`, `stride`) and typical (`min_estimate`, `extent_estimate`) of one dimension; undefined where nothing is."""
+    """What is promised (`min`, `extent`, `stride`) and typical (`min_estimate`, `extent_estimate`) of one dimension; undefined where
+    nothing is."""
 
     min: Expr
     extent: Expr

@@ -289,7 +289,8 @@ _EQUALITY = (n.EQ, n.NE)
 
 
 def elementwise(op: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
-    """An operator on an Expr and a NumPy array: the array of the results, as NumPy does it with objects. NotImplemented for other operands."""
+    """An operator on an Expr and a NumPy array: the array of the results, as NumPy does it with objects. NotImplemented for other
+    operands."""
     a, c = (np.asarray(v, object) if isinstance(v, np.ndarray) else v for v in (x, y))
     if a is x and c is y:
         return NotImplemented

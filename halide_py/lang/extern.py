@@ -94,7 +94,8 @@ class ExternFunctionHandle:
         A later registration replaces the earlier one.
         """
         if not callable(hook):
-            raise TypeError(f"{self.name()}.gradient() takes a function (adjoint, result, {', '.join(self._prototype.names)}), not {hook!r}")
+            raise TypeError(f"{self.name()}.gradient() takes a function (adjoint, result, {', '.join(self._prototype.names)}), not "
+                            f"{hook!r}")
         self.row.gradient = hook
         return hook
 
@@ -106,21 +107,22 @@ def extern(prototype: str, *, source: str | os.PathLike[str] | None = None, libr
            objects: Any = (), address: Any = None, pure: bool = True, gradient: Hook | str | None = None) -> ExternFunctionHandle:
     """A C function for use in Exprs, given by its C prototype and where its code is.
 
-    `source`: C text, or the path of a C file; it becomes part of the pipeline's own translation unit, so the C compiler may inline and vectorize it.
-    `library`: the name (`"m"`) or path of a shared library. `objects`: object files or static libraries to link. `address`: the
-    machine address of the function: an int, a ctypes or cffi function, a Numba `@cfunc`; such pipelines cannot be compiled
+    `source`: C text, or the path of a C file; it becomes part of the pipeline's own translation unit, so the C compiler may inline and
+    vectorize it. `library`: the name (`"m"`) or path of a shared library. `objects`: object files or static libraries to link. `address`:
+    the machine address of the function: an int, a ctypes or cffi function, a Numba `@cfunc`; such pipelines cannot be compiled
     ahead of time. With none of them the symbol is taken from the process and the C library.
 
     `pure=False` is for functions with effects: their calls are never duplicated, merged, reordered or dropped.
 
-    `gradient`: the rule, as for `ExternFunctionHandle.gradient`; or "auto", with `source`: the derivative is that of what the C text says (see `as_expr`), for
-    functions made of arithmetic, variables, branches, loops whose number of turns is bounded by a constant, arrays of constant size, and calls of functions of the
-    same source, of the C library, and of others declared before that have a rule. A rule given by hand goes first. The call remains one of the C function.
+    `gradient`: the rule, as for `ExternFunctionHandle.gradient`; or "auto", with `source`: the derivative is that of what the C text says
+    (see `as_expr`), for functions made of arithmetic, variables, branches, loops whose number of turns is bounded by a constant, arrays of
+    constant size, and calls of functions of the same source, of the C library, and of others declared before that have a rule. A rule given
+    by hand goes first. The call remains one of the C function.
 
-    Arguments and result are scalars, or `void *`, an opaque handle. Declaring a function again with the same code gives the same function; with
-    other C source or another address it gives a new one for the Exprs built from then on. Raises CompileError for a prototype that cannot be
-    called from an Expr (it is shown), for more than one origin, for the name of a built-in function of the same argument types, and, with line and column, for C
-    that gradient="auto" cannot differentiate.
+    Arguments and result are scalars, or `void *`, an opaque handle. Declaring a function again with the same code gives the same function;
+    with other C source or another address it gives a new one for the Exprs built from then on. Raises CompileError for a prototype that
+    cannot be called from an Expr (it is shown), for more than one origin, for the name of a built-in function of the same argument types,
+    and, with line and column, for C that gradient="auto" cannot differentiate.
 
     >>> j0 = hl.extern("double j0(double x)", library="m")
     >>> j1 = hl.extern("double j1(double x)", library="m")
@@ -128,18 +130,35 @@ def extern(prototype: str, *, source: str | os.PathLike[str] | None = None, libr
     """
     p = parse(expect(prototype, str, "extern()"))
     paths = tuple(os.fspath(o) for o in ([objects] if isinstance(objects, (str, os.PathLike)) else objects))
-    given = [name for name, value in (("source", source), ("library", library), ("objects", paths), ("address", address)) if value not in (None, ())]
+    given = [
+        name
+        for name, value in (("source", source), ("library", library), ("objects", paths), ("address", address))
+        if value not in (None, ())
+    ]
     if len(given) > 1:
         raise user_error(f"extern: `{p.text}` is given {' and '.join(given)}; its code can come from one of them")
     if not (gradient in (None, "auto") or callable(gradient)):
         raise TypeError(f'extern: gradient= takes a rule (adjoint, result, {", ".join(p.names)}) or "auto", not {gradient!r}')
     text = source_text(source, p.text)
     file = "" if source is None or text is source else os.fspath(source)
-    row = ExternFunction(p.name, p.result, p.types, p.name, bool(pure), p.text, text, linker_path(library), tuple(map(linker_path, paths)),
-                         function_address(address, p.text), where=user_location(), extra={"alive": address, "calls": itertools.count(), "file": file, "names": p.names})
+    row = ExternFunction(
+        p.name,
+        p.result,
+        p.types,
+        p.name,
+        bool(pure),
+        p.text,
+        text,
+        linker_path(library),
+        tuple(map(linker_path, paths)),
+        function_address(address, p.text),
+        where=user_location(),
+        extra={"alive": address, "calls": itertools.count(), "file": file, "names": p.names},
+    )
     if gradient == "auto":
         if not row.source:
-            raise user_error(f"extern: `{p.text}` has gradient=\"auto\", which reads the function's C text; give it as source=, or give a rule: "
+            raise user_error(f"extern: `{p.text}` has gradient=\"auto\", which reads the function's C text; give it as source=, or give a "
+                             f"rule: "
                              f"{p.name}.gradient(lambda adjoint, result, {', '.join(p.names)}: ...)")
         lang.c_functions.translation(row)
     found = _register(row)
@@ -154,13 +173,22 @@ def extern(prototype: str, *, source: str | os.PathLike[str] | None = None, libr
 def _register(new: ExternFunction) -> ExternFunction:
     """Put a row into the table; the row that is there already when both are the same function."""
     old = EXTERNS.get((new.name, new.args))
-    if old is not None and old.builtin and new.name in C_LIBRARY and not new.source and not new.objects and not new.address and new.library in ("", "m"):
+    if (
+        old is not None
+        and old.builtin
+        and new.name in C_LIBRARY
+        and not new.source
+        and not new.objects
+        and not new.address
+        and new.library in ("", "m")
+    ):
         return old
     if old is not None and old.builtin and new.name in C_LIBRARY:
         raise user_error(f"extern: `{new.prototype}` has the name of a function of the C library, which is known; declare it without "
                          "source, objects or address, or give your function another name")
     if old is not None and old.builtin:
-        raise user_error(f"extern: `{new.prototype}` has the name and argument types of the built-in function {new.name}; use hl.{new.name}, "
+        raise user_error(f"extern: `{new.prototype}` has the name and argument types of the built-in function {new.name}; use "
+                         f"hl.{new.name}, "
                          "or give your function another name")
     if old is not None and _code(old) == _code(new):
         return old
@@ -169,7 +197,8 @@ def _register(new: ExternFunction) -> ExternFunction:
         if new.source or new.address:  # both versions may meet in one translation unit
             new.c_name = f"{new.name}_{sum(r.name == new.name for r in _C_NAMES.values())}"
         else:
-            raise user_error(f"extern: `{new.prototype}` is declared already as `{holder.prototype}` from another place ({holder.where}); a C symbol has "
+            raise user_error(f"extern: `{new.prototype}` is declared already as `{holder.prototype}` from another place ({holder.where}); "
+                             f"a C symbol has "
                              "one type and one origin in a process")
     _C_NAMES[new.c_name] = new
     EXTERNS[new.name, new.args] = new
@@ -202,7 +231,8 @@ def source_text(source: str | os.PathLike[str] | None, prototype: str) -> str:
 
 
 def linker_path(given: str | os.PathLike[str] | None) -> str:
-    """A library's bare name as it is, a path made absolute; a bare file name (`libm.so.6`) as the linker is told to search for it, `:libm.so.6`."""
+    """A library's bare name as it is, a path made absolute; a bare file name (`libm.so.6`) as the linker is told to search for it,
+    `:libm.so.6`."""
     if given is None:
         return ""
     text = os.fspath(given)

@@ -23,9 +23,18 @@ class _Dimension(ctypes.Structure):
 
 
 class _Buffer(ctypes.Structure):
-    _fields_ = [("device", ctypes.c_uint64), ("interface", ctypes.c_void_p), ("host", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("code", ctypes.c_uint8),
-                ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("dimensions", ctypes.c_int32), ("dim", ctypes.POINTER(_Dimension)),
-                ("padding", ctypes.c_void_p)]
+    _fields_ = [
+        ("device", ctypes.c_uint64),
+        ("interface", ctypes.c_void_p),
+        ("host", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("dimensions", ctypes.c_int32),
+        ("dim", ctypes.POINTER(_Dimension)),
+        ("padding", ctypes.c_void_p),
+    ]
 
 
 _SCALARS: dict[Type, Any] = {Float(32): ctypes.c_float, Float(64): ctypes.c_double, Bool(): ctypes.c_bool}
@@ -48,7 +57,8 @@ def _view(b: _Buffer, region: Region) -> np.ndarray[Any, Any]:
     for d, (low, extent) in enumerate(region):
         dim = b.dim[d]
         if low < dim.min or low + extent > dim.min + dim.extent:
-            raise ValueError(f"dimension {d} is needed from {low} to {low + extent - 1}, but the buffer holds {dim.min} to {dim.min + dim.extent - 1}")
+            raise ValueError(f"dimension {d} is needed from {low} to {low + extent - 1}, but the buffer holds {dim.min} to "
+                             f"{dim.min + dim.extent - 1}")
         step = dim.stride * dtype.itemsize
         offset += (low - dim.min) * step
         reach = max(extent - 1, 0) * step
@@ -64,16 +74,26 @@ def _view(b: _Buffer, region: Region) -> np.ndarray[Any, Any]:
 class PythonStage:
     """The C side of one Python function. `dimensions`: those of each buffer argument, None for a scalar."""
 
-    def __init__(self, name: str, function: Callable[..., Any], regions: Callable[..., Any] | None, dimensions: Sequence[int | None], rank: int,
-                 types: Sequence[Type], outputs: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        regions: Callable[..., Any] | None,
+        dimensions: Sequence[int | None],
+        rank: int,
+        types: Sequence[Type],
+        outputs: int,
+    ) -> None:
         if not callable(function) or regions is not None and not callable(regions):
             raise TypeError(f"define_extern of Func {name}: function= and regions= must be callable")
         buffers = [t.is_handle() for t in types[:len(types) - outputs]]
         if regions is None and any(d not in (None, rank) for d in dimensions):
-            raise CompileError(f"define_extern of Func {name}: an argument has other dimensions than the {rank} of the output; say with regions= what is needed "
+            raise CompileError(f"define_extern of Func {name}: an argument has other dimensions than the {rank} of the output; say with "
+                               f"regions= what is needed "
                                "of each")
         if sum(buffers) != sum(d is not None for d in dimensions):
-            raise CompileError(f"define_extern of Func {name}: a Func with several values cannot be passed to a Python function; pass a Func for each value")
+            raise CompileError(f"define_extern of Func {name}: a Func with several values cannot be passed to a Python function; pass a "
+                               f"Func for each value")
         self.name, self.function, self.regions, self.buffers, self.outputs = name, function, regions, buffers, outputs
         self.pointer: Any = ctypes.CFUNCTYPE(ctypes.c_int, *map(_c_type, types))(self._call)
 
@@ -103,7 +123,8 @@ class PythonStage:
     def _answer(self, inputs: list[_Buffer], needed: list[Region]) -> None:
         for b, region in zip(inputs, needed):
             if len(region) != b.dimensions:
-                raise ValueError(f"regions= of the extern stage {self.name} gave {len(region)} (min, extent) pairs for {b.dimensions} dimensions")
+                raise ValueError(f"regions= of the extern stage {self.name} gave {len(region)} (min, extent) pairs for {b.dimensions} "
+                                 f"dimensions")
             for d, (low, extent) in enumerate(region):
                 b.dim[d].min, b.dim[d].extent = low, extent
 

@@ -1,7 +1,7 @@
 """Extern stages: `Func.define_extern`, a Func whose values a C function (or a Python one) computes a region at a time.
 
-What is recorded is an `ir.function.ExternStage`, and a pure definition whose values mention what the function reads, so that every walk over
-definitions finds it. `lower.extern_stages` makes the calls.
+What is recorded is an `ir.function.ExternStage`, and a pure definition whose values mention what the function reads, so that every walk
+over definitions finds it. `lower.extern_stages` makes the calls.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ Hook = Callable[..., Any]
 
 
 class ExternFuncArgument:
-    """One argument of an extern stage: a Func, a Buffer or ImageParam, a Param, another scalar Expr or a number. Lists of any of these do as well."""
+    """One argument of an extern stage: a Func, a Buffer or ImageParam, a Param, another scalar Expr or a number. Lists of any of these do
+    as well."""
 
     def __init__(self, source: Any = None) -> None:
         self.source: Any = source.source if isinstance(source, ExternFuncArgument) else source
@@ -73,10 +74,24 @@ class ExternFuncArgument:
         return isinstance(self.arg, Parameter) and type(self.source).__name__ != "Buffer"
 
 
-def define_extern(f: Function, function_name: str, params: Sequence[Any], types: Type | Sequence[Type], arguments: int | Sequence[Var],
-                  mangling: NameMangling = NameMangling.Default, device_api: DeviceAPI = DeviceAPI.Host, *, source: Any = None, library: Any = None,
-                  objects: Any = (), address: Any = None, function: Hook | None = None, regions: Hook | None = None, gradient: Hook | None = None,
-                  tangent: Hook | None = None) -> None:
+def define_extern(
+    f: Function,
+    function_name: str,
+    params: Sequence[Any],
+    types: Type | Sequence[Type],
+    arguments: int | Sequence[Var],
+    mangling: NameMangling = NameMangling.Default,
+    device_api: DeviceAPI = DeviceAPI.Host,
+    *,
+    source: Any = None,
+    library: Any = None,
+    objects: Any = (),
+    address: Any = None,
+    function: Hook | None = None,
+    regions: Hook | None = None,
+    gradient: Hook | None = None,
+    tangent: Hook | None = None,
+) -> None:
     """What `Func.define_extern` does; see there."""
     where = user_location()
     what = f"define_extern of Func {f.name}"
@@ -97,11 +112,16 @@ def define_extern(f: Function, function_name: str, params: Sequence[Any], types:
     if len(set(names)) < len(names):
         raise user_error(f"{what}: the dimensions ({', '.join(names)}) are not distinct")
     if f.required_types and results != f.required_types or f.required_dimensions >= 0 and len(names) != f.required_dimensions:
-        raise user_error(f"{what}: it is declared with types {list(map(str, f.required_types))} and {f.required_dimensions} dimensions, but defined with "
+        raise user_error(f"{what}: it is declared with types {list(map(str, f.required_types))} and {f.required_dimensions} dimensions, "
+                         f"but defined with "
                          f"types {list(map(str, results))} and {len(names)} dimensions")
     kinds = [a if isinstance(a, n.Expr) else None for a in args for _ in range(len(a.types) if isinstance(a, Function) else 1)]
     c_types = tuple(HANDLE if e is None else e.type for e in kinds) + (HANDLE,) * len(results)
-    origin = [k for k, v in (("source", source), ("library", library), ("objects", objects), ("address", address), ("function", function)) if v not in (None, ())]
+    origin = [
+        k
+        for k, v in (("source", source), ("library", library), ("objects", objects), ("address", address), ("function", function))
+        if v not in (None, ())
+    ]
     if len(origin) > 1:
         raise user_error(f"{what}: its code is given as {' and '.join(origin)}; it can come from one of them")
     if regions is not None and function is None:
@@ -124,7 +144,8 @@ def _argument(what: str, f: Function, i: int, given: ExternFuncArgument) -> Func
         loose = [v.name for v in free_variables(a).values() if v.param is None]
         data = [c.name for c in nodes_of(a, n.Call) if c.call_type in (n.CallType.Halide, n.CallType.Image)]
         if loose or data:
-            raise user_error(f"{what}: argument {i + 1}, {to_text(a)}, depends on {', '.join(loose or data)}; what is passed by value may only depend on "
+            raise user_error(f"{what}: argument {i + 1}, {to_text(a)}, depends on {', '.join(loose or data)}; what is passed by value may "
+                             f"only depend on "
                              "parameters. Pass the Func or image itself")
         if not a.type.is_scalar() or a.type.is_float() and a.type.bits() < 32:
             raise user_error(f"{what}: argument {i + 1} is of type {a.type}, which C functions cannot take; cast it")
@@ -168,8 +189,19 @@ def _mentions(a: Function | Parameter | n.Expr) -> tuple[n.Expr, ...]:
 
 _C_TYPES = {**{f"int{w}": f"int{w}_t" for w in (8, 16, 32, 64)}, **{f"uint{w}": f"uint{w}_t" for w in (8, 16, 32, 64)}, "float32": "float",
             "float64": "double", "uint1": "bool", "bool": "bool"}
-_ITANIUM = {"int8_t": "a", "uint8_t": "h", "int16_t": "s", "uint16_t": "t", "int32_t": "i", "uint32_t": "j", "int64_t": "l", "uint64_t": "m",
-            "float": "f", "double": "d", "bool": "b"}
+_ITANIUM = {
+    "int8_t": "a",
+    "uint8_t": "h",
+    "int16_t": "s",
+    "uint16_t": "t",
+    "int32_t": "i",
+    "uint32_t": "j",
+    "int64_t": "l",
+    "uint64_t": "m",
+    "float": "f",
+    "double": "d",
+    "bool": "b",
+}
 _NAME = re.compile(r"[A-Za-z_]\w*(::[A-Za-z_]\w*)*")
 
 
@@ -182,7 +214,8 @@ def _row(what: str, name: str, types: tuple[Type, ...], mangling: NameMangling, 
     """The C function: a name in the translation unit of its own, whatever else is called like it, bound to the symbol."""
     cpp = mangling is NameMangling.CPlusPlus
     if not _NAME.fullmatch(name) or "::" in name and not cpp:
-        raise user_error(f"{what}: {name!r} cannot name a C function" + ("; a name with :: needs NameMangling.CPlusPlus" if "::" in name else ""))
+        raise user_error(f"{what}: {name!r} cannot name a C function" + ("; a name with :: needs "
+                                                                         "NameMangling.CPlusPlus" if "::" in name else ""))
     shown = f"int {name}({', '.join(map(_c_type, types)).replace('HL_BOOL', 'bool')})"
     text = source_text(source, shown)
     paths = tuple(linker_path(o) for o in ([objects] if isinstance(objects, str) or not hasattr(objects, "__iter__") else objects))
@@ -192,7 +225,9 @@ def _row(what: str, name: str, types: tuple[Type, ...], mangling: NameMangling, 
     c_name = f"{name.replace('::', '_')}_{key}"
     parameters = ", ".join(map(_c_type, types))
     prototype = f'int {c_name}({parameters}) __asm__("{_label_prefix()}{_mangled(name, types) if cpp else name}")'
-    return ExternFunction(name, INT32, types, c_name, False, prototype, text, place, paths, number, where=where, stage=True, extra={"alive": address})
+    return ExternFunction(
+        name, INT32, types, c_name, False, prototype, text, place, paths, number, where=where, stage=True, extra={"alive": address}
+    )
 
 
 def _label_prefix() -> str:

@@ -135,7 +135,8 @@ def _fast(name: str) -> Callable[[Any], Expr]:
     what = name[5:].replace("_", " ")
     call.__name__, call.__doc__ = name, (
         f"A quicker {what} of a float32, exact to 1e-5 where argument and result are normal numbers; nothing is said of others.\n\n"
-        f"Integers count as float32. Raises CompileError for floats of another width.\n\n>>> hl.{name}(hl.f32(0.5)).type() == hl.Float(32)\nTrue")
+        f"Integers count as float32. Raises CompileError for floats of another width.\n\n>>> hl.{name}(hl.f32(0.5)).type() == "
+        f"hl.Float(32)\nTrue")
     return call
 
 
@@ -167,7 +168,10 @@ def _classify(name: str, doc: str, special: str) -> Callable[[Any], Expr]:
             raise user_error(f"{name} only works for float, but {to_text(e)} has type {e.type}")
         return Expr.of(intrinsic(name, BOOL.with_lanes(e.type.lanes()), e))
 
-    call.__name__, call.__doc__ = name, f"{doc}\n\nRaises CompileError for what is no float.\n\n>>> hl.evaluate(hl.{name}(hl.f32({special})))\nTrue"
+    call.__name__, call.__doc__ = (
+        name,
+        f"{doc}\n\nRaises CompileError for what is no float.\n\n>>> hl.evaluate(hl.{name}(hl.f32({special})))\nTrue",
+    )
     return call
 
 

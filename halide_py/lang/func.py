@@ -59,7 +59,8 @@ class FuncRef(Operand):
         """Where the Func is called. Raises CompileError while it has no definition."""
         f = self.func.function
         if f.pure is None:
-            raise user_error(f'Can\'t call Func "{f.name}" because it has not yet been defined. As long as it is undefined, it has no values.')
+            raise user_error(f'Can\'t call Func "{f.name}" because it has not yet been defined. As long as it is undefined, it has no '
+                             f'values.')
         return definitions.call_args(f.name, len(f.args), self.places)
 
     def element(self, index: int) -> n.Expr:
@@ -198,11 +199,11 @@ class Func(FuncQueries, FuncSchedulable, DeviceCopies, Runnable):
     # -- who calls what in its stead
 
     def in_(self, *args: Any) -> Func:
-        """A Func that callers call instead of this one, and that copies it, to be scheduled on its own: `f.in_(g).compute_at(g, y)` stages what g
-        reads of f.
+        """A Func that callers call instead of this one, and that copies it, to be scheduled on its own: `f.in_(g).compute_at(g, y)` stages
+        what g reads of f.
 
-        `in_(g)` is for the calls made by Func g, `in_([g, h])` for those of several, `in_()` for all others. The same arguments give the same Func.
-        Raises CompileError for this Func itself, for an empty list, and where one of several callers has a wrapper of its own.
+        `in_(g)` is for the calls made by Func g, `in_([g, h])` for those of several, `in_()` for all others. The same arguments give the
+        same Func. Raises CompileError for this Func itself, for an empty list, and where one of several callers has a wrapper of its own.
         """
         return wrapper(self.function, callers_of(args, "in_") if args else None)  # type: ignore[no-any-return]
 
@@ -217,17 +218,19 @@ class Func(FuncQueries, FuncSchedulable, DeviceCopies, Runnable):
         """Define the Func as an extern stage, computed by a C function: `f.define_extern("solve", [g, image, 3], hl.Float(32), 2)`.
 
         Then come `types` (or `type`), `dimensionality` or a list of Vars (`arguments`), `mangling` and `device_api`. The C function is
-        `int solve(args..., halide_buffer_t *output...)`: a `halide_buffer_t *` for each value of a Func, for a Buffer or ImageParam; scalars by value; one
-        `halide_buffer_t *` for each type. A result other than 0 ends the pipeline with an error. It is called first with buffers without data (`host == 0`),
-        of which the outputs have the region that is wanted: it then writes min and extent of the dimensions it needs of each input, and may
-        enlarge the outputs'. Func arguments need a place of their own (`compute_root`). Loops are the function's own, until one is split.
+        `int solve(args..., halide_buffer_t *output...)`: a `halide_buffer_t *` for each value of a Func, for a Buffer or ImageParam;
+        scalars by value; one `halide_buffer_t *` for each type. A result other than 0 ends the pipeline with an error. It is called first
+        with buffers without data (`host == 0`), of which the outputs have the region that is wanted: it then writes min and extent of the
+        dimensions it needs of each input, and may enlarge the outputs'. Func arguments need a place of their own (`compute_root`). Loops
+        are the function's own, until one is split.
 
-        Where the code is: `source=` (C text or a C file, part of the pipeline's translation unit, which is compiled as C++), `library=`, `objects=`, `address=`
-        as for `hl.extern`; else a symbol of the process, a library loaded with RTLD_GLOBAL for example. Or `function=`, a Python function
-        that gets NumPy arrays (last axis: dimension 0), of the inputs the region asked for, and of the outputs to fill; or returns the outputs.
-        `regions=` tells what it needs: from the output region, (min, extent) a dimension, it gives such a list for each buffer
-        argument; without it that is the output region. `gradient=` is the rule `hook(adjoint, result, *params)` for the derivative, see
-        `hl.register_extern_stage_gradient`; `tangent=` that for forward mode, see `hl.register_extern_stage_tangent`.
+        Where the code is: `source=` (C text or a C file, part of the pipeline's translation unit, which is compiled as C++), `library=`,
+        `objects=`, `address=` as for `hl.extern`; else a symbol of the process, a library loaded with RTLD_GLOBAL for example. Or
+        `function=`, a Python function that gets NumPy arrays (last axis: dimension 0), of the inputs the region asked for, and of the
+        outputs to fill; or returns the outputs. `regions=` tells what it needs: from the output region, (min, extent) a dimension, it gives
+        such a list for each buffer argument; without it that is the output region. `gradient=` is the rule `hook(adjoint, result, *params)`
+        for the derivative, see `hl.register_extern_stage_gradient`; `tangent=` that for forward mode, see
+        `hl.register_extern_stage_tangent`.
         """
         names = ("types", "arguments", "mangling", "device_api")
         given = dict(zip(names, shape))

@@ -100,11 +100,12 @@ class FuncSchedulable(StorageDirectives):
     # -- who computes it
 
     def async_(self: F) -> F:
-        """Compute this Func in a task of its own that runs beside its consumers and as far ahead of them as its storage allows: all of it where
-        it is stored outside of the loop it is computed in, a few iterations where that is folded (see fold_storage) or a ring_buffer().
+        """Compute this Func in a task of its own that runs beside its consumers and as far ahead of them as its storage allows: all of it
+        where it is stored outside of the loop it is computed in, a few iterations where that is folded (see fold_storage) or a
+        ring_buffer().
 
-        Needs compute_root() or compute_at(). Values never change. What cannot be done is a CompileError when compiling: storage in a vectorized
-        loop, compute_with(), a third Func that both sides would have to write.
+        Needs compute_root() or compute_at(). Values never change. What cannot be done is a CompileError when compiling: storage in a
+        vectorized loop, compute_with(), a third Func that both sides would have to write.
         """
         self._placement().is_async = True
         return self
@@ -114,10 +115,11 @@ class FuncSchedulable(StorageDirectives):
     def memoize(self: F, eviction_key: EvictionKey | None = None) -> F:
         """Keep this Func's results from call to call, in a cache of the process, and compute only what is not in there.
 
-        Results are found by this Func's definition and all it needs, the region, and the values of the parameters used. Data of an ImageParam is
-        no part of that: wrap its use in `memoize_tag(image[x, y], version)`, where `version` is a Param that you change with the data. Needs
-        compute_root() or compute_at(), without another store_at(). `eviction_key`: `hl.memoization_cache_evict(key)` forgets the results kept
-        under it; `hl.memoization_cache_set_size(bytes)` bounds the whole. Raises CompileError for a second eviction key.
+        Results are found by this Func's definition and all it needs, the region, and the values of the parameters used. Data of an
+        ImageParam is no part of that: wrap its use in `memoize_tag(image[x, y], version)`, where `version` is a Param that you change with
+        the data. Needs compute_root() or compute_at(), without another store_at(). `eviction_key`: `hl.memoization_cache_evict(key)`
+        forgets the results kept under it; `hl.memoization_cache_set_size(bytes)` bounds the whole. Raises CompileError for a second
+        eviction key.
         """
         key = None if eviction_key is None else expect(eviction_key, EvictionKey, "memoize()").key
         old = self.function.schedule.eviction_key
@@ -151,10 +153,10 @@ class FuncSchedulable(StorageDirectives):
     def debug_to_file(self, filename: str) -> None:
         """Write what is computed of this Func to a file, each time its storage goes (an output: each time it was computed).
 
-        The name's end says the format: `.npy` (NumPy, `a[x, y]`), `.tif` or `.tiff`, `.mat`; else `.tmp`: five 32-bit numbers (four extents and a
-        code for the type: float32, float64, uint8, int8, uint16, int16, uint32, int32, uint64, int64 are 0 to 9) and the elements, dimension 0
-        fastest. Raises CompileError when compiling for Funcs of several values, of more than four dimensions, or computed inline; what
-        cannot be written is an error at run time.
+        The name's end says the format: `.npy` (NumPy, `a[x, y]`), `.tif` or `.tiff`, `.mat`; else `.tmp`: five 32-bit numbers (four extents
+        and a code for the type: float32, float64, uint8, int8, uint16, int16, uint32, int32, uint64, int64 are 0 to 9) and the elements,
+        dimension 0 fastest. Raises CompileError when compiling for Funcs of several values, of more than four dimensions, or computed
+        inline; what cannot be written is an error at run time.
         """
         count_edit()
         self.function.debug_file = str(filename)

@@ -88,7 +88,8 @@ class StorageDirectives(StageDirectives):
 
     def ring_buffer(self: F, extent: Any) -> F:
         """Keep `extent` (int32) instances of this Func's storage and take them in turns, one for each iteration of the loops between
-        hoist_storage and store_at. With async_() the producer may then run that many iterations ahead. Needs hoist_storage(). A parameter below 1 counts as 1."""
+        hoist_storage and store_at. With async_() the producer may then run that many iterations ahead. Needs hoist_storage(). A parameter
+        below 1 counts as 1."""
         self._placement().ring_buffer = self._positive(extent, "ring_buffer", "extent")
         return self
 
@@ -97,13 +98,14 @@ class StorageDirectives(StageDirectives):
     def store_in(self: F, memory_type: MemoryType) -> F:
         """What kind of memory holds this Func.
 
-        `MemoryType.Heap`: from the runtime; `Stack`: of the C stack where the size has a constant bound, else from the runtime; `Register`: like
-        `Stack`, but a size without constant bound is an error; `Auto`: small constant sizes on the stack. Raises CompileError for memory of
-        other devices.
+        `MemoryType.Heap`: from the runtime; `Stack`: of the C stack where the size has a constant bound, else from the runtime; `Register`:
+        like `Stack`, but a size without constant bound is an error; `Auto`: small constant sizes on the stack. Raises CompileError for
+        memory of other devices.
         """
         kind = MemoryType(memory_type)
         if kind > MemoryType.Register:
-            self._fail(f"store_in(MemoryType.{kind.name}) needs a device; this compiler makes code for the CPU: use Heap, Stack, Register or Auto")
+            self._fail(f"store_in(MemoryType.{kind.name}) needs a device; this compiler makes code for the CPU: use Heap, Stack, Register "
+                       f"or Auto")
         self._placement().memory = kind
         return self
 
@@ -130,7 +132,8 @@ class StorageDirectives(StageDirectives):
         self._definition()
         dims: Sequence[StorageDim] = self.function.schedule.storage_dims
         if all(d.var != name for d in dims):
-            self._fail(f"could not find var {name}, argument 'dim' of {directive}(), in the storage dimensions ({', '.join(d.var for d in dims)})")
+            self._fail(f"could not find var {name}, argument 'dim' of {directive}(), in the storage dimensions "
+                       f"({', '.join(d.var for d in dims)})")
         self._placement().storage_dims = [replace(d, **fields) if d.var == name else d for d in dims]
 
     def align_storage(self: F, dim: Any, alignment: Any) -> F:
@@ -140,7 +143,8 @@ class StorageDirectives(StageDirectives):
         return self
 
     def bound_storage(self: F, dim: Any, bound: Any, /) -> F:
-        """Allocate `bound` elements (int32) in a dimension whatever the region is. A region that needs more is an error at run time, or when
+        """Allocate `bound` elements (int32) in a dimension whatever the region is. A region that needs more is an error at run time, or
+        when
         compiling if that is certain."""
         self._set_dimension(dim, "bound_storage", bound=self._positive(bound, "bound_storage", "bound"))
         return self
@@ -148,9 +152,11 @@ class StorageDirectives(StageDirectives):
     def fold_storage(self: F, dim: Any, extent: Any, fold_forward: bool = True) -> F:
         """Keep only `extent` elements (int32) of dimension `dim`, as a circular buffer: coordinate c lives at c % extent.
 
-        For a Func stored outside of a serial loop that it is computed in, whose region moves along `dim` from one iteration to the next, upwards, or
-        downwards with `fold_forward=False`. Raises CompileError when no such loop is found or `extent` is certainly too small; otherwise
-        a check at run time says so.
+        For a Func stored outside of a serial loop that it is computed in, whose region moves along `dim` from one iteration to the next,
+        upwards, or downwards with `fold_forward=False`. Raises CompileError when no such loop is found or `extent` is certainly too small;
+        otherwise a check at run time says so.
         """
-        self._set_dimension(dim, "fold_storage", fold_factor=self._positive(extent, "fold_storage", "extent"), fold_forward=bool(fold_forward))
+        self._set_dimension(
+            dim, "fold_storage", fold_factor=self._positive(extent, "fold_storage", "extent"), fold_forward=bool(fold_forward)
+        )
         return self

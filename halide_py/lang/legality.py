@@ -23,7 +23,13 @@ from .stage_base import StageBase
 
 _BLENDS = (TailStrategy.ShiftInwardsAndBlend, TailStrategy.RoundUpAndBlend)
 _EXACT_TAILS = (TailStrategy.Auto, TailStrategy.GuardWithIf, TailStrategy.Predicate)
-WORD = {ForType.Parallel: "parallel", ForType.Vectorized: "vectorized", ForType.Unrolled: "unrolled", ForType.Serial: "serial", ForType.Extern: "extern"}
+WORD = {
+    ForType.Parallel: "parallel",
+    ForType.Vectorized: "vectorized",
+    ForType.Unrolled: "unrolled",
+    ForType.Serial: "serial",
+    ForType.Extern: "extern",
+}
 
 
 class LegalityChecks(StageBase):
@@ -55,9 +61,11 @@ class LegalityChecks(StageBase):
             self._fail(f"when splitting RVar {old} the tail strategy must be GuardWithIf, Predicate, or Auto, not {tail.name}. "
                        "Anything else may change the meaning of the algorithm")
         if tail is TailStrategy.PredicateLoads and old in self._inner_names():
-            self._fail(f"can't use TailStrategy.PredicateLoads for splitting {old}, which stems from the inner loop of another split; use Predicate or GuardWithIf")
+            self._fail(f"can't use TailStrategy.PredicateLoads for splitting {old}, which stems from the inner loop of another split; use "
+                       f"Predicate or GuardWithIf")
         if tail is TailStrategy.PredicateLoads and self._moved_inwards(old):
-            self._fail(f"can't use TailStrategy.PredicateLoads for splitting {old}, because blocks of it are moved inwards by another split (ShiftInwards): it would "
+            self._fail(f"can't use TailStrategy.PredicateLoads for splitting {old}, because blocks of it are moved inwards by another "
+                       f"split (ShiftInwards): it would "
                        "store what it did not load over values that were computed; use Predicate or GuardWithIf")
         if tail in _BLENDS:
             self._check_blend(old, tail)
@@ -82,7 +90,8 @@ class LegalityChecks(StageBase):
         kinds = (ForType.Parallel, ForType.Vectorized) if tail is TailStrategy.ShiftInwardsAndBlend else (ForType.Parallel,)
         for d in self._schedule().dims:
             if d.for_type in kinds and d.var in ({old} if d.for_type is ForType.Vectorized else self._relatives(old)):
-                self._fail(f"tail strategy {tail.name} may not be used to split {old}, because {d.var}, which stems from the same Var, is {WORD[d.for_type]}: "
+                self._fail(f"tail strategy {tail.name} may not be used to split {old}, because {d.var}, which stems from the same Var, is "
+                           f"{WORD[d.for_type]}: "
                            "this could cause a race condition. Use GuardWithIf or Predicate")
 
     def _relatives(self, old: str) -> set[str]:
@@ -99,8 +108,14 @@ class LegalityChecks(StageBase):
         for s in self._schedule().splits:
             if s.tail not in _BLENDS or self._stage == 0 or d.var not in self._relatives(s.old):
                 continue
-            if kind is ForType.Parallel or kind is ForType.Vectorized and s.tail is TailStrategy.ShiftInwardsAndBlend and d.var in self._blocks(s):
-                self._fail(f"can't mark {d.var} as {WORD[kind]}, because {s.old} was split with tail strategy {s.tail.name}: this could cause a race condition. "
+            if (
+                kind is ForType.Parallel
+                or kind is ForType.Vectorized
+                and s.tail is TailStrategy.ShiftInwardsAndBlend
+                and d.var in self._blocks(s)
+            ):
+                self._fail(f"can't mark {d.var} as {WORD[kind]}, because {s.old} was split with tail strategy {s.tail.name}: this could "
+                           f"cause a race condition. "
                            "Split it with GuardWithIf or Predicate")
 
     def _blocks(self, split: Split) -> set[str]:
@@ -150,5 +165,6 @@ class LegalityChecks(StageBase):
             return
         found = ir.associativity.combination(self.function, self._definition())
         reason = found if isinstance(found, str) else "which of equal values wins depends on the order"
-        self._fail(f"failed to call atomic() on {self._title()} since it can't prove associativity or commutativity of the operator: {reason}. If you know that the "
+        self._fail(f"failed to call atomic() on {self._title()} since it can't prove associativity or commutativity of the operator: "
+                   f"{reason}. If you know that the "
                    "order does not matter, call atomic(override_associativity_test=True)")

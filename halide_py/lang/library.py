@@ -22,8 +22,8 @@ _VERSION = 1  # of halide_filter_metadata_t
 def load_library(filename: str | os.PathLike[str], function: str = "") -> Callable:
     """A function of a shared library written by `compile_to_shared_library`, as a Python function of its inputs and outputs.
 
-    `function` names it if the library has several. Arguments are checked as for any Callable. Raises CompileError for files that are no such library,
-    libraries for another machine or for instructions this processor lacks, and names that are not there.
+    `function` names it if the library has several. Arguments are checked as for any Callable. Raises CompileError for files that are no
+    such library, libraries for another machine or for instructions this processor lacks, and names that are not there.
     """
     path = os.path.abspath(os.fspath(filename))
     if "\0" in path:
@@ -43,7 +43,8 @@ def load_library(filename: str | os.PathLike[str], function: str = "") -> Callab
     while listed[i].metadata:
         data = listed[i].metadata()
         if data.version != _VERSION:
-            raise CompileError(f"{path} has metadata of version {data.version}, and this halide_py reads version {_VERSION}; compile it again")
+            raise CompileError(f"{path} has metadata of version {data.version}, and this halide_py reads version {_VERSION}; compile it "
+                               f"again")
         found[ffi.string(data.name).decode()] = (data, listed[i].argv)
         i += 1
     name = function or (next(iter(found)) if len(found) == 1 else "")
@@ -55,7 +56,8 @@ def load_library(filename: str | os.PathLike[str], function: str = "") -> Callab
     args = tuple(_argument(data.arguments[k]) for k in range(data.num_arguments))
     first = next((k for k, a in enumerate(args) if a.kind is ArgumentKind.OutputBuffer), len(args))
     if args and args[0].name == USER_CONTEXT:
-        raise CompileError(f"{name} of {path} takes a user context, which Python has none of; compile it without the target feature user_context")
+        raise CompileError(f"{name} of {path} takes a user context, which Python has none of; compile it without the target feature "
+                           f"user_context")
     return Callable(LoadedPipeline(name, args, entry), first, first)
 
 

@@ -72,7 +72,8 @@ class Module:
         """Give an argument another name in metadata and wrappers. Raises CompileError when there is no such argument."""
         known = [a.shown for u in self._units for e in u.entries for a in e.public.args]
         if from_name not in known:
-            raise CompileError(f"The module {self._name} has no argument {from_name}; there are {', '.join(dict.fromkeys(known)) or 'none'}")
+            raise CompileError(f"The module {self._name} has no argument {from_name}; there are "
+                               f"{', '.join(dict.fromkeys(known)) or 'none'}")
         self._names[from_name] = to_name
 
     def get_metadata_name_map(self) -> dict[str, str]:
@@ -92,7 +93,8 @@ class Module:
         return unit if self._results is None else replace(unit, schedule=self._results.schedule_source)
 
     def compile(self, outputs: Mapping[OutputFileType, str]) -> None:
-        """Write files: `m.compile({OutputFileType.object: "m.o", OutputFileType.c_header: "m.h"})`. Raises CompileError for kinds there are not."""
+        """Write files: `m.compile({OutputFileType.object: "m.o", OutputFileType.c_header: "m.h"})`. Raises CompileError for kinds there are
+        not."""
         driver.files.write(self._linked(), outputs)
 
     def compile_to_buffer(self) -> Buffer:
@@ -106,7 +108,11 @@ class Module:
 
 def link_modules(name: str, modules: Sequence[Module]) -> Module:
     """One Module of several. Raises CompileError for two functions of one name, and for targets that differ."""
-    return Module.of(driver.aot.link_units(name, [u.with_names(m._names) for m in (expect(m, Module, "link_modules()") for m in modules) for u in m._units]))
+    return Module.of(
+        driver.aot.link_units(
+            name, [u.with_names(m._names) for m in (expect(m, Module, "link_modules()") for m in modules) for u in m._units]
+        )
+    )
 
 
 def load_plugin(lib_name: str) -> None:
@@ -117,12 +123,18 @@ def load_plugin(lib_name: str) -> None:
     autoschedule.registry.plugin_name(os.fspath(lib_name))
 
 
-def compile_standalone_runtime(outputs: Any = None, target: Target | None = None, namespace_map: Mapping[RuntimeLinkage, str] = {}, *,  # noqa: B006
-                               filename: str | os.PathLike[str] | None = None) -> dict[OutputFileType, str] | None:
+def compile_standalone_runtime(
+    outputs: Any = None,
+    target: Target | None = None,
+    namespace_map: Mapping[RuntimeLinkage, str] = {},
+    *,  # noqa: B006
+    filename: str | os.PathLike[str] | None = None,
+) -> dict[OutputFileType, str] | None:
     """Write the C runtime alone, to be linked with libraries and objects made with the target feature no_runtime.
 
-    `outputs` (or `filename`) is a file name (`.o`: one object, else a static library), or a mapping from OutputFileType.object or static_library to
-    names. `namespace_map` renames its functions, as Pipeline.apply_runtime_prefixes() does for pipelines. Raises CompileError for other machines.
+    `outputs` (or `filename`) is a file name (`.o`: one object, else a static library), or a mapping from OutputFileType.object or
+    static_library to names. `namespace_map` renames its functions, as Pipeline.apply_runtime_prefixes() does for pipelines. Raises
+    CompileError for other machines.
     """
     given = one_of("compile_standalone_runtime()", outputs=outputs, filename=filename)
     if not isinstance(target, Target):

@@ -70,7 +70,8 @@ def _caster(t: Type) -> Callable[[Any], Expr]:
 
     convert_to.__name__ = f"{'f' if t.is_float() else 'i' if t.is_int() else 'u'}{t.bits()}"
     name, text = convert_to.__name__, f"`e` as {t}: a number of that type (never range-checked), or a cast."
-    convert_to.__doc__ = f"{text}\n\nThe same as `hl.cast(type, e)`, but that a Python number keeps all its digits.\n\n>>> hl.{name}(3).type().bits()\n{t.bits()}"
+    example = f">>> hl.{name}(3).type().bits()\n{t.bits()}"
+    convert_to.__doc__ = f"{text}\n\nThe same as `hl.cast(type, e)`, but that a Python number keeps all its digits.\n\n{example}"
     return convert_to
 
 

@@ -331,9 +331,11 @@ class ImageParam(OutputImageParam):
         return image_element(self._defined(), definitions.places_of(args))
 
     def in_(self, *args: Any) -> Any:
-        """A Func that Funcs read instead of this image, and that copies it, to be scheduled on its own: `im.in_(g).compute_at(g, y)` stages what g reads.
+        """A Func that Funcs read instead of this image, and that copies it, to be scheduled on its own: `im.in_(g).compute_at(g, y)` stages
+        what g reads.
 
-        `in_(g)` is for the reads of Func g, `in_([g, h])` for those of several, `in_()` for all others. The same arguments give the same Func.
+        `in_(g)` is for the reads of Func g, `in_([g, h])` for those of several, `in_()` for all others. The same arguments give the same
+        Func.
         """
         return wrapper(self._defined(), callers_of(args, "in_") if args else None)
 

@@ -1,7 +1,7 @@
 """Pipeline: one or more output Funcs, compiled together and run.
 
-A Pipeline keeps what was compiled for each target. Running again costs a call of the compiled code and no more; after an edit (a definition, a
-directive, a constraint) the pipeline's fingerprint decides whether it must be compiled again.
+A Pipeline keeps what was compiled for each target. Running again costs a call of the compiled code and no more; after an edit (a
+definition, a directive, a constraint) the pipeline's fingerprint decides whether it must be compiled again.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ class Pipeline(CompileTo):
         return self.functions[0].name.partition("$")[0]
 
     def add_requirement(self, condition: Any, *message: Any) -> None:
-        """A condition on parameters that is checked before each run; if it does not hold, the run fails with the message, whose Exprs are printed.
+        """A condition on parameters that is checked before each run; if it does not hold, the run fails with the message, whose Exprs are
+        printed.
 
         Raises CompileError for a condition that depends on Vars or Funcs.
         """
@@ -99,15 +100,18 @@ class Pipeline(CompileTo):
         for e in (node, *printable(message)):
             loose = [v.name for v in free_variables(e).values() if v.param is None]
             if loose or any(c.call_type is n.CallType.Halide for c in nodes_of(e, n.Call)):
-                raise user_error(f"A requirement must not depend on Vars or Funcs, only on parameters, but this one uses {', '.join(loose) or 'a Func'}")
+                raise user_error(f"A requirement must not depend on Vars or Funcs, only on parameters, but this one uses "
+                                 f"{', '.join(loose) or 'a Func'}")
         self.requirements.append((node, tuple(printable(message))))
         count_edit()
 
     def apply_autoscheduler(self, target: Target, autoscheduler_params: AutoschedulerParams) -> AutoSchedulerResults:
-        """Schedule all Funcs, which must have no schedule yet: `p.apply_autoscheduler(target, AutoschedulerParams("Mullapudi2016", {"parallelism": 8}))`.
+        """Schedule all Funcs, which must have no schedule yet: `p.apply_autoscheduler(target, AutoschedulerParams("Mullapudi2016",
+        {"parallelism": 8}))`.
 
-        Sizes are taken from estimates: `set_estimates` of outputs and ImageParams, `set_estimate` of Params. `schedule_source` of the result is the
-        schedule as Python text. Raises CompileError for an unknown autoscheduler or parameter, a missing estimate, and Funcs with directives.
+        Sizes are taken from estimates: `set_estimates` of outputs and ImageParams, `set_estimate` of Params. `schedule_source` of the
+        result is the schedule as Python text. Raises CompileError for an unknown autoscheduler or parameter, a missing estimate, and Funcs
+        with directives.
         """
         call = "apply_autoscheduler()"
         target, params = expect(target, Target, call), expect(autoscheduler_params, AutoschedulerParams, call)
@@ -161,13 +165,15 @@ class Pipeline(CompileTo):
     def _prepare(self, functions: Sequence[Function]) -> None:
         """What is done whenever the pipeline is compiled to be run here."""
         if self.prefixes:
-            raise CompileError(f"Pipeline {self.name} has runtime prefixes, which are not supported when it is compiled to be run here; use compile_to")
+            raise CompileError(f"Pipeline {self.name} has runtime prefixes, which are not supported when it is compiled to be run here; "
+                               f"use compile_to")
         warn_about_schedules(functions)
         for f in functions:
             f.frozen = True
 
     def compile_to_callable(self, arguments: Sequence[Any], target: Target = _UNDEFINED) -> Callable:
-        """A Python function `c(inputs..., outputs...)` whose inputs are `arguments` (Params, ImageParams, Buffers or Arguments), in that order.
+        """A Python function `c(inputs..., outputs...)` whose inputs are `arguments` (Params, ImageParams, Buffers or Arguments), in that
+        order.
 
         Raises CompileError when an input of the pipeline is missing from `arguments`.
         """
@@ -183,9 +189,10 @@ class Pipeline(CompileTo):
     def realize(self, dst: Any = (), target: Target = _UNDEFINED, *, sizes: Any = None) -> Any:
         """Compute the outputs.
 
-        `realize([width, height])` gives fresh Buffers: one, or a tuple for several outputs or a tuple-valued Func; `realize()` is for Funcs without
-        dimensions. `realize(buffer)` and `realize([buffer, ...])` compute into Buffers or NumPy arrays. Inputs are what Params and ImageParams
-        are set to. Raises CompileError for a pipeline that cannot be compiled or lacks inputs, PipelineError when its checks fail.
+        `realize([width, height])` gives fresh Buffers: one, or a tuple for several outputs or a tuple-valued Func; `realize()` is for Funcs
+        without dimensions. `realize(buffer)` and `realize([buffer, ...])` compute into Buffers or NumPy arrays. Inputs are what Params and
+        ImageParams are set to. Raises CompileError for a pipeline that cannot be compiled or lacks inputs, PipelineError when its checks
+        fail.
         """
         if isinstance(dst, Buffer):
             program = self._default
@@ -214,15 +221,18 @@ class Pipeline(CompileTo):
             raise TypeError(f"realize() takes sizes (integers), a Buffer, or a list of Buffers, not {list(items)!r}") from None
         for f in self.functions:
             if len(f.args) != len(extents):
-                raise CompileError(f"Func {f.name} is defined with {len(f.args)} dimensions, but realize() is requesting a realization with "
+                raise CompileError(f"Func {f.name} is defined with {len(f.args)} dimensions, but realize() is requesting a realization "
+                                   f"with "
                                    f"{len(extents)} dimensions.")
             for d, size in enumerate(extents):
                 if size > LARGEST:
-                    raise CompileError(f"realize() of Func {f.name} with size {size} in dimension {d}, which exceeds the maximum of {LARGEST}")
+                    raise CompileError(f"realize() of Func {f.name} with size {size} in dimension {d}, which exceeds the maximum of "
+                                       f"{LARGEST}")
         return extents
 
     def infer_input_bounds(self, dst: Any, target: Target = _UNDEFINED) -> None:
-        """Find out how large the inputs must be for outputs of given sizes, or for given output Buffers; ImageParams without data get Buffers of zeros.
+        """Find out how large the inputs must be for outputs of given sizes, or for given output Buffers; ImageParams without data get
+        Buffers of zeros.
 
         Output Buffers that are bounds queries receive the shape that will be computed.
         """

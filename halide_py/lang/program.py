@@ -26,7 +26,9 @@ class Program:
 
     def __init__(self, outputs: Sequence[Function], args: Sequence[LoweredArgument], name: str, target: Target,
                  requirements: Sequence[Requirement], described: str = "") -> None:
-        self.compiled: driver.compile.CompiledPipeline = driver.compile.compile_pipeline(outputs, args, name, target, requirements, described)
+        self.compiled: driver.compile.CompiledPipeline = driver.compile.compile_pipeline(
+            outputs, args, name, target, requirements, described
+        )
         self.edits = -1  # number of edits when this was last known to be up to date
         inputs: list[tuple[int, Parameter]] = [(i, a.param) for i, a in enumerate(args) if a.param is not None]
         self.buffers = [(i, p) for i, p in inputs if p.is_buffer]
@@ -37,7 +39,8 @@ class Program:
         self._answer: tuple[list[Any], list[Shape], bool] = [None], [], False
 
     def realize_into(self, buffers: Sequence[Buffer]) -> None:
-        """Run on the buffers given, one an output. What every repeated call goes through, so it does nothing that was done when compiling."""
+        """Run on the buffers given, one an output. What every repeated call goes through, so it does nothing that was done when
+        compiling."""
         compiled = self.compiled
         block = compiled.block()
         c = block.c
@@ -112,7 +115,10 @@ class Program:
             return self._realize_plain(sizes)
         wanted = [(0, extent) for extent in sizes]
         # A schedule that promises less than the size asked for is refused by the pipeline's own check, which says so.
-        full = [Buffer.of_shape(a.type, shape) if _covers(shape, wanted) else Buffer(a.type, list(sizes)) for a, shape in zip(self.output_args, shapes)]
+        full = [
+            Buffer.of_shape(a.type, shape) if _covers(shape, wanted) else Buffer(a.type, list(sizes))
+            for a, shape in zip(self.output_args, shapes)
+        ]
         self.realize_into(full)
         return [b if _plain(s, wanted) else b.cropped([(low, extent) for low, extent in wanted]) for b, s in zip(full, shapes)]
 
@@ -153,7 +159,8 @@ class Program:
         return out
 
     def infer_input_bounds(self, outputs: Sequence[RawBuffer]) -> None:
-        """Ask for the shapes of the ImageParams without data until the answer is stable, then give them Buffers of zeros. `outputs` may be queries too."""
+        """Ask for the shapes of the ImageParams without data until the answer is stable, then give them Buffers of zeros. `outputs` may be
+        queries too."""
         unset_buffers = {p: RawBuffer.query(p.type, [(0, 0)] * p.dimensions) for _, p in self.buffers if p.buffer is None}
         queries = [raw for raw in (*unset_buffers.values(), *outputs) if raw.is_query()]
         before: list[Shape] = []
@@ -167,7 +174,8 @@ class Program:
             before = shapes
         else:
             raise PipelineError(f"Error: infer_input_bounds() does not converge: the shapes required still change "
-                                f"after {_MOST_QUERIES} iterations; are the constraints on the buffers' shapes contradictory? (in pipeline {self.compiled.name})")
+                                f"after {_MOST_QUERIES} iterations; are the constraints on the buffers' shapes contradictory? (in pipeline "
+                                f"{self.compiled.name})")
         for p, raw in unset_buffers.items():
             p.buffer = Buffer.of_shape(p.type, raw.shape(), p.name)
             p.buffer.array.fill(0)
@@ -176,7 +184,8 @@ class Program:
 def unset(p: Parameter) -> CompileError:
     """The error for an input without data."""
     if p.is_buffer:
-        return CompileError(f"Buffer argument {p.name} is nullptr: bind data to the ImageParam with set(), or let infer_input_bounds() make it")
+        return CompileError(f"Buffer argument {p.name} is nullptr: bind data to the ImageParam with set(), or let infer_input_bounds() "
+                            f"make it")
     return CompileError(f"Parameter {p.name} does not have a valid scalar value: give the Param one with set()")
 
 

@@ -1,8 +1,8 @@
 """C prototypes: read one with pycparser into the types of the language.
 
-`parse("float soft_knee(float x, float k)")` gives name, result type, argument names and types. Typedefs of <stdint.h>, <stddef.h> and <stdbool.h> are
-known. What a call inside an Expr cannot mean (void results, varargs, structs, pointers other than `void *`) is refused with the prototype
-in the message. pycparser is imported when the first prototype is read.
+`parse("float soft_knee(float x, float k)")` gives name, result type, argument names and types. Typedefs of <stdint.h>, <stddef.h> and
+<stdbool.h> are known. What a call inside an Expr cannot mean (void results, varargs, structs, pointers other than `void *`) is refused with
+the prototype in the message. pycparser is imported when the first prototype is read.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def parse(text: str) -> Prototype:
         declarations = [d for d in c_parser.CParser().parse(_PRELUDE + shown + ";").ext if not isinstance(d, c_ast.Typedef)]
     except c_parser.ParseError as e:
         problem = re.sub(r"^.*?:\d+:\d+:\s*", "", str(e))
-        raise user_error(f"extern: cannot read the C prototype `{shown}`: {problem}. Write it as in C: \"float f(float x, int n)\"") from None
+        raise user_error(f"extern: cannot read the C prototype `{shown}`: {problem}. Write it as in C: \"float f(float x, int "
+                         f"n)\"") from None
     if len(declarations) != 1 or not isinstance(declarations[0], c_ast.Decl) or not isinstance(declarations[0].type, c_ast.FuncDecl):
         raise user_error(f"extern: `{shown}` is not the prototype of one function; write it as in C: \"float f(float x, int n)\"")
     function = declarations[0].type
@@ -100,7 +101,17 @@ def scalar_type(names: list[str]) -> Type | None:
     core = [w for w in words if w not in ("signed", "unsigned")]
     if core in (["float"], ["double"], ["_Bool"]) and len(core) == len(words):
         return {"float": Float(32), "double": Float(64), "_Bool": Bool()}[core[0]]
-    bits = {"": 32, "int": 32, "char": 8, "short": 16, "int short": 16, "long": 64, "int long": 64, "long long": 64, "int long long": 64}.get(" ".join(core))
+    bits = {
+        "": 32,
+        "int": 32,
+        "char": 8,
+        "short": 16,
+        "int short": 16,
+        "long": 64,
+        "int long": 64,
+        "long long": 64,
+        "int long long": 64,
+    }.get(" ".join(core))
     if bits is None:
         return None
     return UInt(bits) if unsigned else Int(bits)

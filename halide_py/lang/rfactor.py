@@ -5,9 +5,9 @@ Before: `f(x) = f(x) + e(x, r)` over a domain r = (r.x, r.y). After `rfactor(r.y
     f_intm(x, u) = 0;  f_intm(x, u) = f_intm(x, u) + e(x, r.x, u)   over r.x
     f(x) = f(x) + f_intm(x, r.y)                                    over r.y
 
-What is kept may be part of an RVar that was split, or RVars fused. The operation and its identity come from `associativity`. Where the order matters (arg max
-picks the first of equals), only the outer loops can be kept, which leaves the order as it was. Source: Suriyakumar et al., "Parallel associative reductions
-in Halide", CGO 2017; Halide's Func.cpp (Stage::rfactor).
+What is kept may be part of an RVar that was split, or RVars fused. The operation and its identity come from `associativity`. Where the
+order matters (arg max picks the first of equals), only the outer loops can be kept, which leaves the order as it was. Source: Suriyakumar
+et al., "Parallel associative reductions in Halide", CGO 2017; Halide's Func.cpp (Stage::rfactor).
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ def rfactor(f: Function, index: int, preserved: Sequence[tuple[str, str]], fail:
     taken = {*f.args, *(dim.var for dim in d.schedule.dims)}
     for r, v in preserved:
         if r not in order:
-            fail(f"can't perform rfactor() on {r} since either it is not in the reduction domain, or has already been consumed by another scheduling directive")
+            fail(f"can't perform rfactor() on {r} since either it is not in the reduction domain, or has already been consumed by another "
+                 f"scheduling directive")
         if v in taken:
             fail(f"can't perform rfactor() with Var {v}, because the name is in use already; choose a new one")
         taken.add(v)
@@ -110,7 +111,8 @@ def rfactor(f: Function, index: int, preserved: Sequence[tuple[str, str]], fail:
     if isinstance(found, str):
         fail(f"can't perform rfactor() because we can't prove associativity of the operator: {found}")
     if not found.commutative and [r for r in order if r not in kept] + [r for r in order if r in kept] != order:
-        fail(f"can't perform rfactor() keeping {', '.join(kept)}, because which of equal values wins depends on the order; only the outermost loops over RVars can "
+        fail(f"can't perform rfactor() keeping {', '.join(kept)}, because which of equal values wins depends on the order; only the "
+             f"outermost loops over RVars can "
              "be kept: reorder them first")
     return _Factoring(f, index, d, loops, kept, order, found).run()
 
@@ -171,7 +173,9 @@ class _Factoring:
         rdom = self.domain(unique_name("r"), kept)
         new = self.in_terms_of(rdom, {})
         inside = {r: n.Variable(INT32, r, None, rdom) for r in kept}
-        conditions = [c for c in (new(d.predicate), *(_renamed(inside, g) for g in self.loops.guards)) for c in conjuncts(c, True) if not b.is_true(c)]
+        conditions = [
+            c for c in (new(d.predicate), *(_renamed(inside, g) for g in self.loops.guards)) for c in conjuncts(c, True) if not b.is_true(c)
+        ]
         mine = [c for c in conditions if self.is_own(c, rdom)]
         args = tuple(map(new, d.args))
         exact = len(mine) == len(conditions)
@@ -189,7 +193,9 @@ class _Factoring:
 
     def is_own(self, e: n.Expr, rdom: ReductionDomain | None) -> bool:
         """Whether an expression depends on the RVars of one domain only."""
-        return all(v.rdom is None and v.name not in self.loops.bounds or v.rdom is rdom and rdom is not None for v in nodes_of(e, n.Variable))
+        return all(
+            v.rdom is None and v.name not in self.loops.bounds or v.rdom is rdom and rdom is not None for v in nodes_of(e, n.Variable)
+        )
 
     def definition(self, g: Function, args: tuple[n.Expr, ...], values: tuple[n.Expr, ...], rdom: ReductionDomain | None, predicate: n.Expr,
                    dims: Sequence[Dim], d: Definition) -> Definition:

@@ -39,4 +39,11 @@ def _buffer_out(x: Any) -> Any:
     order = sorted(range(array.ndim), key=lambda d: abs(array.strides[d]), reverse=True)
     dense = np.ascontiguousarray(array.transpose(order))
     mins = [low for low, _, _ in x.storage.shape()]
-    return [x.storage.name, [int(t.code()), t.bits(), t.lanes()], mins, list(array.shape), order, base64.b64encode(dense.tobytes()).decode()]
+    return [
+        x.storage.name,
+        [int(t.code()), t.bits(), t.lanes()],
+        mins,
+        list(array.shape),
+        order,
+        base64.b64encode(dense.tobytes()).decode(),
+    ]

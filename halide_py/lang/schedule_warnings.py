@@ -1,4 +1,5 @@
-"""Warnings about schedules that are legal but surely not meant, told whenever a pipeline is compiled (also when the compiled code comes out of a cache).
+"""Warnings about schedules that are legal but surely not meant, told whenever a pipeline is compiled (also when the compiled code comes out
+of a cache).
 
 Source: Halide's Inline.cpp and ScheduleFunctions.cpp, whose wording is kept.
 """
@@ -14,7 +15,8 @@ from ..lower.environment import environment
 
 
 def warn_about_schedules(outputs: Sequence[Function]) -> None:
-    """Print a line for each loop or bounds directive on a Func computed inline, and for each update left unscheduled beside scheduled stages."""
+    """Print a line for each loop or bounds directive on a Func computed inline, and for each update left unscheduled beside scheduled
+    stages."""
     names = {f.name for f in outputs}
     for f in environment(outputs).values():
         inlined = f.name not in names and f.schedule.compute_level.is_inline() and not f.updates
@@ -34,7 +36,8 @@ def _inlined(f: Function) -> Iterator[str]:
                    f"[{to_text(bound.modulus)}, {remainder}] {because}")
         elif bound.extent is not None:
             low = "undefined" if bound.min is None else to_text(bound.min)
-            yield f"It is meaningless to bound dimension {bound.var} of function {f.name} to be within [{low}, {to_text(bound.extent)}] {because}"
+            within = f"[{low}, {to_text(bound.extent)}]"
+            yield f"It is meaningless to bound dimension {bound.var} of function {f.name} to be within {within} {because}"
 
 
 def _split(f: Function, s: Split) -> str:
@@ -51,5 +54,7 @@ def _forgotten(f: Function) -> Iterator[str]:
     if any(touched):
         for k, done in enumerate(touched[1:]):
             if not done:
-                yield (f"Update definition {k} of function {f.name} has not been scheduled, even though some other definitions have been. You may have "
-                       f"forgotten to schedule it. If this was intentional, call {f.name}.update({k}).unscheduled() to suppress this warning.")
+                yield (f"Update definition {k} of function {f.name} has not been scheduled, even though some other definitions have been. "
+                       f"You may have "
+                       f"forgotten to schedule it. If this was intentional, call {f.name}.update({k}).unscheduled() to suppress this "
+                       f"warning.")

@@ -1,4 +1,5 @@
-"""Pipelines to bytes or files and back: definitions, schedules, the Buffers they contain; what Params are set to, not what ImageParams are bound to."""
+"""Pipelines to bytes or files and back: definitions, schedules, the Buffers they contain; what Params are set to, not what ImageParams are
+bound to."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ from .storage import dtype_of
 def serialize_pipeline(pipeline: Pipeline, filename: str | os.PathLike[str] | None = None, *, get_params: bool | None = None) -> Any:
     """Save a pipeline in a file, or without one as the bytes returned; with `get_params` also give its Parameters by name.
 
-    Rules of custom gradients are not saved. Raises CompileError for an undefined pipeline, C functions that are addresses in this process, and
-    files that cannot be written.
+    Rules of custom gradients are not saved. Raises CompileError for an undefined pipeline, C functions that are addresses in this process,
+    and files that cannot be written.
     """
     if not isinstance(pipeline, Pipeline):
         raise TypeError(f"serialize_pipeline() takes a Pipeline, not {pipeline!r}")
@@ -67,7 +68,9 @@ def deserialize_pipeline(data: bytes | str | os.PathLike[str] | None = None, use
     return pipeline
 
 
-def deserialize_parameters(data: bytes | str | os.PathLike[str] | None = None, *, filename: str | os.PathLike[str] | None = None) -> dict[str, Parameter]:
+def deserialize_parameters(
+    data: bytes | str | os.PathLike[str] | None = None, *, filename: str | os.PathLike[str] | None = None
+) -> dict[str, Parameter]:
     """The parameters of a saved pipeline by name."""
     content = _bytes(one_of("deserialize_parameters()", data=data, filename=filename))
     return {name: Parameter.of(p) for name, p in _named(_load(content)[2]).items()}
@@ -105,7 +108,8 @@ def _checked(given: Mapping[str, Parameter], saved: list[ParameterData]) -> dict
     for name, handle in given.items():
         new, old = handle.param if isinstance(handle, Parameter) else None, known.get(name)
         if new is None:
-            raise TypeError(f"user_params[{name!r}] must be a defined Parameter, not {handle!r}; a Param or ImageParam has one: p.parameter()")
+            raise TypeError(f"user_params[{name!r}] must be a defined Parameter, not {handle!r}; a Param or ImageParam has one: "
+                            f"p.parameter()")
         if old is None:
             continue  # one set of parameters may serve several pipelines
         if (new.type, new.is_buffer, new.dimensions) != (old.type, old.is_buffer, old.dimensions):
@@ -123,6 +127,8 @@ def _buffer_in(v: Any) -> Buffer:
     t = Type(code, bits, lanes)
     dense = np.frombuffer(bytearray(base64.b64decode(data)), dtype_of(t)).reshape([shape[d] for d in order])
     array = dense.transpose([order.index(d) for d in range(len(order))])
-    b = Buffer.of_shape(t, [(low, extent, stride // max(array.itemsize, 1)) for low, extent, stride in zip(mins, shape, array.strides)], name)
+    b = Buffer.of_shape(
+        t, [(low, extent, stride // max(array.itemsize, 1)) for low, extent, stride in zip(mins, shape, array.strides)], name
+    )
     b.array[...] = array
     return b

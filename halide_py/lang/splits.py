@@ -1,6 +1,8 @@
-"""The list of a stage's splits keeps each name for one loop: when a directive gives a name again, the loop that had it before (consumed by now) gets another.
+"""The list of a stage's splits keeps each name for one loop: when a directive gives a name again, the loop that had it before (consumed by
+now) gets another.
 
-`f.split(x, x, xi, 8).split(x, x, xi2, 2)` records x -> x.1, xi and x.1 -> x, xi2. What users see is the list of loops, where names are as they wrote them.
+`f.split(x, x, xi, 8).split(x, x, xi2, 2)` records x -> x.1, xi and x.1 -> x, xi2. What users see is the list of loops, where names are as
+they wrote them.
 """
 
 from __future__ import annotations

@@ -38,22 +38,25 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, LegalityChecks):
     """Loop directives on one stage of a Func."""
 
     def specialize(self, condition: Any) -> Stage:
-        """Another schedule for the runs in which `condition`, a boolean Expr of parameters and buffers' sizes, holds: `f.specialize(p).vectorize(x, 8)`.
+        """Another schedule for the runs in which `condition`, a boolean Expr of parameters and buffers' sizes, holds:
+        `f.specialize(p).vectorize(x, 8)`.
 
-        Gives the Stage to schedule; it begins with what was scheduled so far, and what is scheduled on the Func later is not for it. Conditions are
-        tried in the order they were given; the code for one is simplified by knowing that it holds. Raises CompileError for a condition that is no
-        boolean or depends on Vars, RVars or Funcs, and after specialize_fail().
+        Gives the Stage to schedule; it begins with what was scheduled so far, and what is scheduled on the Func later is not for it.
+        Conditions are tried in the order they were given; the code for one is simplified by knowing that it holds. Raises CompileError for
+        a condition that is no boolean or depends on Vars, RVars or Funcs, and after specialize_fail().
         """
         e = to_node(condition)
         if not e.type.is_bool() or e.type.is_vector():
             self._fail(f"argument 'condition' passed to specialize must be of type bool, but {to_text(e)} has type {e.type}")
         for v in free_variables(e).values():
             if v.param is None:
-                self._fail(f"specialization condition {to_text(e)} depends on {kind_of(v.rdom is not None)} {v.name}. Specialization conditions may not depend "
+                self._fail(f"specialization condition {to_text(e)} depends on {kind_of(v.rdom is not None)} {v.name}. Specialization "
+                           f"conditions may not depend "
                            "on any Vars or RVars, only on parameters and the shapes of buffers")
         for c in nodes_of(e, n.Call):
             if c.call_type in (n.CallType.Halide, n.CallType.Image):
-                self._fail(f"specialization condition {to_text(e)} reads {c.name}; it may depend on parameters and the shapes of buffers only")
+                self._fail(f"specialization condition {to_text(e)} reads {c.name}; it may depend on parameters and the shapes of buffers "
+                           f"only")
         return Stage.of(self.func_handle(), self._stage, self._specialization(e, "specialize"))
 
     def _specialization(self, condition: n.Expr, directive: str, failure: str = "") -> StageSchedule:
@@ -78,7 +81,8 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, LegalityChecks):
         return [RVar(d.var) if d.is_rvar() else Var(d.var) for d in self._schedule().dims]
 
     def specialize_fail(self, message: str) -> None:
-        """Make runs for which no specialization's condition holds fail with a message. Raises CompileError for an empty one and for a second call."""
+        """Make runs for which no specialization's condition holds fail with a message. Raises CompileError for an empty one and for a
+        second call."""
         if not isinstance(message, str) or not message:
             self._fail("argument 'message' of specialize_fail() must be a text that is not empty")
         self._specialization(b.TRUE, "specialize_fail", message)
@@ -111,7 +115,8 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, LegalityChecks):
         o, p, q = as_loop(old), as_loop(outer), as_loop(inner)
         for new in (p, q):
             if o.is_rvar != new.is_rvar:
-                self._fail(f"can't split {kind_of(o.is_rvar)} {o.name()} into {kind_of(new.is_rvar)} {new.name()}; use {kind_of(o.is_rvar)}s")
+                self._fail(f"can't split {kind_of(o.is_rvar)} {o.name()} into {kind_of(new.is_rvar)} {new.name()}; use "
+                           f"{kind_of(o.is_rvar)}s")
         if p.name() == q.name():
             self._fail(f"can't split {o.name()} into {p.name()} and {q.name()}, because they have the same name")
         d = self._dim(o, "split", "argument 'old'")
@@ -138,7 +143,8 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, LegalityChecks):
             self._fail(f"can't fuse {i.name()} with itself")
         di, do = self._dim(i, "fuse", "argument 'inner'"), self._dim(o, "fuse", "argument 'outer'")
         if f.is_rvar != (i.is_rvar or o.is_rvar):
-            self._fail(f"can't fuse {kind_of(f.is_rvar)} {f.name()} from {kind_of(i.is_rvar)} {i.name()} and {kind_of(o.is_rvar)} {o.name()}; "
+            self._fail(f"can't fuse {kind_of(f.is_rvar)} {f.name()} from {kind_of(i.is_rvar)} {i.name()} and {kind_of(o.is_rvar)} "
+                       f"{o.name()}; "
                        f"the result must be a{'n RVar' if not f.is_rvar else ' Var'}")
         if OUTERMOST in (di.var, do.var):
             self._fail("can't fuse __outermost")
@@ -226,7 +232,8 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, LegalityChecks):
         self._check_race(d, kind)
         self._check_blended(d, kind)
         if self.function.extern is not None and kind in (ForType.Vectorized, ForType.Unrolled):
-            self._fail(f"an extern stage computes whole regions; its loop {d.var} cannot be marked {WORD[kind]}. Split it, and mark the outer loop parallel()")
+            self._fail(f"an extern stage computes whole regions; its loop {d.var} cannot be marked {WORD[kind]}. Split it, and mark the "
+                       f"outer loop parallel()")
         self._edited()
         d.for_type = kind
         return self
@@ -310,8 +317,8 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, LegalityChecks):
     def atomic(self: S, override_associativity_test: bool = False) -> S:
         """Update each element in one step that nothing can come in between, so that loops over RVars may run in parallel or in vectors.
 
-        The update must be associative and commutative, so that the order does not matter; with `override_associativity_test` you answer for that.
-        Call it before `parallel` and `vectorize`. Raises CompileError with the reason when the update is not seen to be so.
+        The update must be associative and commutative, so that the order does not matter; with `override_associativity_test` you answer for
+        that. Call it before `parallel` and `vectorize`. Raises CompileError with the reason when the update is not seen to be so.
         """
         if not override_associativity_test and self._stage > 0:
             self._check_any_order()
@@ -391,9 +398,10 @@ class Stage(StageDirectives):
     def rfactor(self, *args: Any, **kwargs: Any) -> Any:
         """Split an associative reduction in two: `rfactor(r.y, u)` or `rfactor([(r.x, u), (r.y, v)])`.
 
-        Gives a new Func with the same dimensions and the given Vars after them, which reduces over all other RVars; this update then reduces what is left
-        over the RVars that were given. RVars may be parts of split or fused ones. The result is the same (floats: up to rounding). Raises CompileError
-        with the reason where the update is not seen to be associative, and where the order matters and inner loops are to be kept.
+        Gives a new Func with the same dimensions and the given Vars after them, which reduces over all other RVars; this update then
+        reduces what is left over the RVars that were given. RVars may be parts of split or fused ones. The result is the same (floats: up
+        to rounding). Raises CompileError with the reason where the update is not seen to be associative, and where the order matters and
+        inner loops are to be kept.
         """
         pairs = _preserved(args, kwargs)
         if self._stage == 0:

@@ -43,7 +43,8 @@ def wrap(source: Any) -> tuple[Array, Type]:
     Raises TypeError for other objects, ValueError for element types and layouts that a buffer cannot have.
     """
     if isinstance(source, (list, tuple, str, int, float, complex)) or source is None:
-        raise TypeError(f"Buffer() takes a NumPy array, another object with the buffer protocol, or a Type and sizes, not a {type(source).__name__}")
+        raise TypeError(f"Buffer() takes a NumPy array, another object with the buffer protocol, or a Type and sizes, not a "
+                        f"{type(source).__name__}")
     array = np.asarray(source if isinstance(source, np.ndarray) or hasattr(source, "__array__") else memoryview(source))
     if array.dtype.name == "bfloat16":
         t, array = BFloat(16), array.view(np.uint16)
@@ -56,7 +57,8 @@ def wrap(source: Any) -> tuple[Array, Type]:
     if any(extent > LARGEST for extent in array.shape) or any(abs(s) // array.itemsize > LARGEST for s in array.strides):
         raise ValueError(f"Out of range dimensions in buffer conversion: shape {array.shape}; each extent and stride must be below 2^31")
     if any(s % array.itemsize for s in array.strides) or not array.flags.aligned:
-        raise ValueError(f"The elements of the array are not aligned to their {array.itemsize} bytes (strides {array.strides}); copy it first")
+        raise ValueError(f"The elements of the array are not aligned to their {array.itemsize} bytes (strides {array.strides}); copy it "
+                         f"first")
     return array, t
 
 
@@ -109,7 +111,8 @@ class Storage:
 
     __slots__ = ("array", "type", "mins", "name", "anonymous", "raw", "query", "exported", "_param")
 
-    def __init__(self, array: Array | None = None, t: Type = Type(), mins: Sequence[int] = (), name: str = "") -> None:  # noqa: B008 (Types are immutable)
+    # a Type is immutable, hence the B008
+    def __init__(self, array: Array | None = None, t: Type = Type(), mins: Sequence[int] = (), name: str = "") -> None:  # noqa: B008
         self.array, self.type, self.mins, self.name = array, t, list(mins), name
         self.anonymous = False  # `name` was made up, and is unique
         self.raw: RawBuffer | None = None

@@ -1,7 +1,7 @@
 """Wrappers and clones of a Func or an image: `f.in_(g)`, `f.clone_in(g)`, `image.in_(g)`.
 
-The wrappers of a Function are kept in it, by the name of the caller; what a wrapper calls is an alias of the Function that does not know of its
-wrappers, so that they form no cycle. Lowering makes the callers call them (`lower/wrappers.py`). Source: Halide's Func.cpp.
+The wrappers of a Function are kept in it, by the name of the caller; what a wrapper calls is an alias of the Function that does not know of
+its wrappers, so that they form no cycle. Lowering makes the callers call them (`lower/wrappers.py`). Source: Halide's Func.cpp.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Handles:
 
 
 def wrapper(f: Function | Parameter, callers: Sequence[Function] | None, clone: bool = False) -> Any:
-    """The Func that `callers` (None: all that have no wrapper of their own) call instead of Func or image `f`; made when there is none yet."""
+    """The Func that `callers` (None: all that have no wrapper of their own) call instead of Func or image `f`; made when there is none
+    yet."""
     directive = "clone_in" if clone else "in_"
     what = f"{directive}() of {'ImageParam' if isinstance(f, Parameter) else 'Func'} {f.name}"
     if isinstance(f, Function) and f.pure is None:
@@ -65,7 +66,13 @@ def _name(f: Function | Parameter, callers: Sequence[Function] | None, clone: bo
     if callers is None:
         kind = "global_wrapper"
     else:
-        kind = f"{'clone' if clone else ''}{'_' if clone else ''}in_{callers[0].name}" if len(callers) == 1 else "clone" if clone else "wrapper"
+        kind = (
+            f"{'clone' if clone else ''}{'_' if clone else ''}in_{callers[0].name}"
+            if len(callers) == 1
+            else "clone"
+            if clone
+            else "wrapper"
+        )
     return unique_name(f"{f.name}_{kind}${len(f.wrappers)}")
 
 
@@ -105,7 +112,9 @@ def _clone(f: Function, name: str) -> Function:
         return rewrite(e, {n.Call: call}, n.symbol_bit(f.name))
 
     def definition(d: Definition) -> Definition:
-        return replace(d, args=tuple(map(own, d.args)), values=tuple(map(own, d.values)), predicate=own(d.predicate), schedule=d.schedule.copy())
+        return replace(
+            d, args=tuple(map(own, d.args)), values=tuple(map(own, d.values)), predicate=own(d.predicate), schedule=d.schedule.copy()
+        )
 
     assert f.pure is not None
     s = f.schedule

@@ -1,12 +1,12 @@
 """Accumulators: what a reduction adds up stays in registers while the loops over its terms run.
 
-Before: `for r { unrolled y { vectorized x { f(x, y) = f(x, y) + e } } }`, the loops inside `for r` of constant extents. After: `realize f.sum [x, y] {
-unrolled y { vectorized x { f.sum(x, y) = f(x, y) } } for r { ... f.sum(x, y) = f.sum(x, y) + e } ... f(x, y) = f.sum(x, y) }`. C compilers keep small arrays
-with constant indices in registers, but no memory that other pointers may reach.
+Before: `for r { unrolled y { vectorized x { f(x, y) = f(x, y) + e } } }`, the loops inside `for r` of constant extents. After: `realize
+f.sum [x, y] { unrolled y { vectorized x { f.sum(x, y) = f(x, y) } } for r { ... f.sum(x, y) = f.sum(x, y) + e } ... f(x, y) = f.sum(x, y)
+}`. C compilers keep small arrays with constant indices in registers, but no memory that other pointers may reach.
 
-Where the tails of splits guard some of the inner loops, there are two versions: one without guards for when all of them hold, one for the rest, whose
-reads are masked. Limits: stages whose left-hand side is their pure variables (so that different places are different elements), read nowhere
-else in the loops; no atomic updates.
+Where the tails of splits guard some of the inner loops, there are two versions: one without guards for when all of them hold, one for the
+rest, whose reads are masked. Limits: stages whose left-hand side is their pure variables (so that different places are different elements),
+read nowhere else in the loops; no atomic updates.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ LARGEST = 4096  # bytes: twice the register file of AVX-512
 
 
 def _reduces(nest: StageNest) -> dict[str, bool] | None:
-    """For each loop of a stage that is over pure or over reduction variables alone: whether it is over the latter. None for stages of another form."""
+    """For each loop of a stage that is over pure or over reduction variables alone: whether it is over the latter. None for stages of
+    another form."""
     d, f = nest.definition, nest.function
     if nest.index == 0 or f.extern is not None or not d.schedule.rvars or d.schedule.atomic:
         return None
@@ -66,7 +67,8 @@ class _Tile:
         return math.prod(b.as_int(p.extent) or 0 for p in self.places)
 
     def where_tested(self, c: n.Call) -> n.Expr:
-        """A read at a place of the tile: 0 where there is no such place, or at the last one there is. One that is the same for all places of a test needs no test."""
+        """A read at a place of the tile: 0 where there is no such place, or at the last one there is. One that is the same for all places
+        of a test needs no test."""
         if c.call_type not in (n.CallType.Halide, n.CallType.Image):
             return c
         used = set(free_variables(c.args))
@@ -110,7 +112,12 @@ def _take_apart(loop: n.For, reduces: dict[str, bool], names: dict[str, str]) ->
                 if s.kind not in (n.ForType.Serial, n.ForType.Unrolled):
                     return None
                 inner.add(s.name)
-            elif s.name not in reduces or s.kind not in (n.ForType.Vectorized, n.ForType.Unrolled) or b.as_int(s.extent) is None or b.as_int(s.min) is None:
+            elif (
+                s.name not in reduces
+                or s.kind not in (n.ForType.Vectorized, n.ForType.Unrolled)
+                or b.as_int(s.extent) is None
+                or b.as_int(s.min) is None
+            ):
                 return None
             else:
                 tile.places.append(s)
@@ -212,12 +219,23 @@ def _version(tile: _Tile, guarded: bool, suffix: str) -> n.Stmt:
     held = b.all_of(strip_likely(t) for t in tile.tests.values()) if guarded else b.TRUE
     first, last = [], []
     for name, value in tile.types.items():
-        there, here = (n.Call(value.type, one, where, n.CallType.Halide) for one, where in ((name, tile.args), (tile.names[name] + suffix, at)))
+        there, here = (
+            n.Call(value.type, one, where, n.CallType.Halide) for one, where in ((name, tile.args), (tile.names[name] + suffix, at))
+        )
         first.append(n.Provide(tile.names[name] + suffix, (tile.where_tested(there) if guarded else there,), at, b.TRUE))
-        last.append(n.Provide(name, (here,), tile.args, held))  # only the store is masked: masked loads would keep the accumulators in memory
+        # only the store is masked: masked loads would keep the accumulators in memory
+        last.append(n.Provide(name, (here,), tile.args, held))
     body = b.block([_copy_nest(tile, first, ".in"), middle, _copy_nest(tile, last, ".out")])
     for name, value in tile.types.items():
-        body = n.Realize(tile.names[name] + suffix, (value.type,), n.MemoryType.Stack, tuple(p.min for p in order), tuple(p.extent for p in order), b.TRUE, body)
+        body = n.Realize(
+            tile.names[name] + suffix,
+            (value.type,),
+            n.MemoryType.Stack,
+            tuple(p.min for p in order),
+            tuple(p.extent for p in order),
+            b.TRUE,
+            body,
+        )
     return body
 
 
@@ -245,6 +263,8 @@ def accumulators(stmt: n.Stmt, nests: Nests) -> n.Stmt:
         rest = _version(tile, True, "")
         if None in all_hold:
             return rest
-        return n.IfThenElse(b.all_of(e for e in all_hold if e is not None), _version(tile, False, ""), renamed_copy(_version(tile, True, ".part"), ".part"))
+        return n.IfThenElse(
+            b.all_of(e for e in all_hold if e is not None), _version(tile, False, ""), renamed_copy(_version(tile, True, ".part"), ".part")
+        )
 
     return rewrite(stmt, {n.For: loop})

@@ -1,8 +1,8 @@
 """Allocation bounds: give each Realize the box that its body really touches.
 
-IR before: `Realize g` over the symbols `g.x.min_realized`, `g.x.extent_realized`. After: LetStmts around it define them. Where g is produced right
-inside its Realize and every stage writes point by point, the box is the region its stages were told to compute. Else it follows from
-the accesses in the body: one bottom-up walk, in which boxes travel outwards and lose each let and loop variable on the way.
+IR before: `Realize g` over the symbols `g.x.min_realized`, `g.x.extent_realized`. After: LetStmts around it define them. Where g is
+produced right inside its Realize and every stage writes point by point, the box is the region its stages were told to compute. Else it
+follows from the accesses in the body: one bottom-up walk, in which boxes travel outwards and lose each let and loop variable on the way.
 Source: Halide's src/AllocationBoundsInference.cpp.
 """
 
@@ -113,7 +113,8 @@ class AllocationBounds:
         return n.IfThenElse(s.condition, then_case, else_case), _merge(boxes, head)
 
     def _overshoots(self, s: n.Realize) -> bool:
-        """Whether more of a Func inside the Realize is computed than is asked for (RoundUp, ShiftInwards): its excess reads more than is computed."""
+        """Whether more of a Func inside the Realize is computed than is asked for (RoundUp, ShiftInwards): its excess reads more than is
+        computed."""
         inside = {p.name for p in nodes_of(s.body, n.Produce)} - {s.name}
         return any(nest.covers and nest.function.name in inside for nest in self.nests.stages)
 

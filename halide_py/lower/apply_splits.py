@@ -1,7 +1,7 @@
 """Splits, fuses and renames of one stage, applied: every variable in terms of the final loops, the lets and guards this takes.
 
-In: the Splits of a schedule in order, with the variables' symbolic bounds. Out: an `AppliedSplits`: bounds of each loop, values, guards, and
-which variables cover more than asked for. Source: the tail strategies are those of Halide (src/ApplySplit.cpp, Schedule.h).
+In: the Splits of a schedule in order, with the variables' symbolic bounds. Out: an `AppliedSplits`: bounds of each loop, values, guards,
+and which variables cover more than asked for. Source: the tail strategies are those of Halide (src/ApplySplit.cpp, Schedule.h).
 """
 
 from __future__ import annotations
@@ -134,8 +134,13 @@ class AppliedSplits:
                 guard = (self.blends, fresh) if tail is TailStrategy.ShiftInwardsAndBlend else None
             elif limited is value or tail is TailStrategy.PredicateLoads:
                 self.overshoot(s.old, (b.i32(0), b.sub(b.mul(blocks, factor), old_extent)))
-            lists = {TailStrategy.PredicateLoads: self.load_guards, TailStrategy.PredicateStores: self.store_guards, TailStrategy.RoundUpAndBlend: self.blends,
-                     TailStrategy.GuardWithIf: self.guards, TailStrategy.Predicate: self.guards}
+            lists = {
+                TailStrategy.PredicateLoads: self.load_guards,
+                TailStrategy.PredicateStores: self.store_guards,
+                TailStrategy.RoundUpAndBlend: self.blends,
+                TailStrategy.GuardWithIf: self.guards,
+                TailStrategy.Predicate: self.guards,
+            }
             if tail in lists:
                 guard = lists[tail], inside
             if limited is value:
@@ -160,7 +165,8 @@ class AppliedSplits:
         self.let(name, _clamped(value, fused))
 
     def overshoot(self, v: str, by: tuple[n.Expr, n.Expr] | None) -> None:
-        """`v` leaves its range, by (at most 0, at least 0) if that is known: so does the outer of the variables fused into it (`/`; `%` stays)."""
+        """`v` leaves its range, by (at most 0, at least 0) if that is known: so does the outer of the variables fused into it (`/`; `%`
+        stays)."""
         origins = self.origins.get(v, [])
         for name, fused in list(self.fused.items()):
             if fused.extent is None or fused.loop.removeprefix(self.prefix) not in (v, *origins):

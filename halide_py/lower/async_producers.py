@@ -4,11 +4,12 @@ IR before: `realize g { for y { produce g {..} out(y) = g(y) } }`. After, with s
 
     realize g { fork { for y { produce g {..} release(g.data) } } and { for y { acquire(g.data) out(y) = g(y) } } }
 
-Each side is the slice of the body that it needs: the loops and guards around, and the production of other Funcs it reads. Where storage is folded,
-`async_window` marks the body of the loop it moves along with: the producer acquires g.window there, which starts at the number of iterations that
-storage has room for, and the consumer releases it at the end of each. A ring buffer is such a window, of whole instances, over the loops it is
-hoisted over. When both sides wait for one semaphore of a third Func, each gets one of its own. Names are bound once again at the end.
-Limits: not in vectorized loops; no Func stored outside may be needed by both sides. Behaviour: Halide's AsyncProducers.cpp.
+Each side is the slice of the body that it needs: the loops and guards around, and the production of other Funcs it reads. Where storage is
+folded, `async_window` marks the body of the loop it moves along with: the producer acquires g.window there, which starts at the number of
+iterations that storage has room for, and the consumer releases it at the end of each. A ring buffer is such a window, of whole instances,
+over the loops it is hoisted over. When both sides wait for one semaphore of a third Func, each gets one of its own. Names are bound once
+again at the end. Limits: not in vectorized loops; no Func stored outside may be needed by both sides. Behaviour: Halide's
+AsyncProducers.cpp.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ WORD = UInt(64)
 
 
 def window(f: str, index: int, ahead: n.Expr) -> n.Stmt:
-    """The mark, at the head of a loop body, of one iteration of window `index` of Func `f`; the producer may be `ahead` iterations of the consumer's end."""
+    """The mark, at the head of a loop body, of one iteration of window `index` of Func `f`; the producer may be `ahead` iterations of the
+    consumer's end."""
     return n.Evaluate(n.Call(INT32, "async_window", (b.string(f), b.i32(index), ahead), n.CallType.Intrinsic))
 
 
@@ -129,7 +131,8 @@ class _Splitter:
         if isinstance(body, n.LetStmt):
             return n.LetStmt(body.name, body.value, self.fork(f, body.body))
         if self.vectorized:
-            raise CompileError(f"Func {f.name} is scheduled async_(), but it is stored in a vectorized loop; store it outside of that ({f.where})")
+            raise CompileError(f"Func {f.name} is scheduled async_(), but it is stored in a vectorized loop; store it outside of that "
+                               f"({f.where})")
         self.counts[f.name] = {f"{f.name}!data": b.i32(0)}
         producer, needed = self.producer(f, body)
         consumer = self.consumer(f, body)
@@ -144,7 +147,11 @@ class _Splitter:
     def waited_for(self, s: n.Stmt) -> set[str]:
         """The semaphores of Funcs outside that a consumer of theirs uses in `s`."""
         inside = {r.name for r in nodes_of(s, (n.Realize, n.HoistedStorage))}
-        found = {op[1] for one in nodes_of(s, (n.Evaluate, n.Assert)) if (op := _operation_of(one)) is not None and op[0] == self.consumer_verb(op[1])}
+        found = {
+            op[1]
+            for one in nodes_of(s, (n.Evaluate, n.Assert))
+            if (op := _operation_of(one)) is not None and op[0] == self.consumer_verb(op[1])
+        }
         return {x for x in found if _owner(x) not in inside and _owner(x) in self.counts and not self.produced(s, _owner(x))}
 
     @staticmethod
@@ -165,8 +172,10 @@ class _Splitter:
             more = {name for name in inside if name not in needed and mentions(s, name)}
             around = [p.name for p in nodes_of(body, n.Produce) if p.name in more and self.produced(p.body, f.name)]
             if around:
-                raise CompileError(f"Func {f.name} is scheduled async_(), but whether and where it is computed depends on values of {around[0]}, in whose "
-                                   f"loops it is computed (it is memoized, or its loops read it); store {f.name} inside of these loops ({f.where})")
+                raise CompileError(f"Func {f.name} is scheduled async_(), but whether and where it is computed depends on values of "
+                                   f"{around[0]}, in whose "
+                                   f"loops it is computed (it is memoized, or its loops read it); store {f.name} inside of these loops "
+                                   f"({f.where})")
             if not more:
                 return s, needed
             needed |= more
@@ -175,7 +184,11 @@ class _Splitter:
         """`body` that waits for `f` instead of computing it; without what only `f` needs."""
         s = self.waiting(f, body)
         while True:
-            idle = [p.name for p in nodes_of(s, n.Produce) if p.name in self.env and not self.read_outside(s, p.name) and not self.waits(p, f.name)]
+            idle = [
+                p.name
+                for p in nodes_of(s, n.Produce)
+                if p.name in self.env and not self.read_outside(s, p.name) and not self.waits(p, f.name)
+            ]
             if not idle:
                 return s
             s = _without(s, idle)
@@ -200,7 +213,12 @@ class _Splitter:
             marks = [mark for s in k.stmts if (mark := _window_of(s)) is not None and mark[0] == f.name]
             if not marks:
                 return k.map_children(rec)  # type: ignore[no-any-return]
-            return b.block([*(rec(s) for s in k.stmts if (mark := _window_of(s)) is None or mark[0] != f.name), *(_release(self.window(m)) for m in marks)])
+            return b.block(
+                [
+                    *(rec(s) for s in k.stmts if (mark := _window_of(s)) is None or mark[0] != f.name),
+                    *(_release(self.window(m)) for m in marks),
+                ]
+            )
 
         def produce(p: n.Produce, rec: Rec) -> n.Stmt:
             return _acquire(data) if p.name == f.name else p.map_children(rec)
@@ -233,12 +251,19 @@ class _Splitter:
     def check_shared(self, f: Function, body: n.Stmt, needed: set[str], consumer: n.Stmt) -> None:
         """A Func computed in here and stored outside must not be computed on both sides."""
         stored = {r.name for r in nodes_of(body, n.Realize)}
-        hoisted_outside = {r.name for r in nodes_of(body, n.Realize) if r.name in self.env and not self.env[r.name].schedule.hoist_level.is_inline()
-                           and all(h.name != r.name for h in nodes_of(body, n.HoistedStorage))}
+        hoisted_outside = {
+            r.name
+            for r in nodes_of(body, n.Realize)
+            if r.name in self.env
+            and not self.env[r.name].schedule.hoist_level.is_inline()
+            and all(h.name != r.name for h in nodes_of(body, n.HoistedStorage))
+        }
         for name in sorted(needed - {f.name}):
             if self.produced(consumer, name) and (name not in stored or name in hoisted_outside):
-                raise CompileError(f"Func {f.name} is scheduled async_(), and both it and its consumers need {name}, which is computed in the same loop but "
-                                   f"stored outside of it: two tasks would write it at once. Schedule {name} async_() too, or store it where it is "
+                raise CompileError(f"Func {f.name} is scheduled async_(), and both it and its consumers need {name}, which is computed in "
+                                   f"the same loop but "
+                                   f"stored outside of it: two tasks would write it at once. Schedule {name} async_() too, or store it "
+                                   f"where it is "
                                    f"computed, or compute it outside ({f.where})")
 
     # ---- the semaphores

@@ -2,8 +2,8 @@
 
 Before: `parallel (h.s1.r$x) { h(im(r$x)) = h(im(r$x)) + 1 }` of a stage scheduled atomic(). After: `... { atomic h { h(...) = ... } }`.
 
-Loops over pure Vars of the stage need nothing: their iterations touch different elements. Code generation uses the machine's atomic operations for one
-element, a lock for tuples whose elements depend on each other. Behaviour: Halide's AddAtomicMutex.cpp.
+Loops over pure Vars of the stage need nothing: their iterations touch different elements. Code generation uses the machine's atomic
+operations for one element, a lock for tuples whose elements depend on each other. Behaviour: Halide's AddAtomicMutex.cpp.
 """
 
 from __future__ import annotations

@@ -106,7 +106,8 @@ def _check_bounded(producer: Function, consumer: StageNest, box: Box) -> None:
         which = "pure definition" if consumer.index == 0 else f"update {consumer.index - 1}"
         dim = producer.args[d] if d < len(producer.args) else str(d)
         raise CompileError(
-            f"The {which} of Func {consumer.function.name} accesses dimension {d} ({dim}) of Func {producer.name} with an index that has no "
+            f"The {which} of Func {consumer.function.name} accesses dimension {d} ({dim}) of Func {producer.name} with an index that has "
+            f"no "
             f"bound; limit it with clamp() (or unsafe_promise_clamped()) at {consumer.definition.where or 'its definition'}")
 
 
@@ -182,7 +183,12 @@ class BoundsInference:
     def asked_by(self, consumer: str, index: int, required: Box) -> Box:
         """What is read for the region asked of a consumer, without what its loops compute beyond it."""
         nest = next(s.nest for s in self.stages if s.name == consumer and s.nest.index == index)
-        asked = {f"{nest.prefix}{v}.{end}": var(f"{nest.prefix}{v}.{end}_required") for v in nest.covers if v in nest.base_variables for end in ("min", "max")}
+        asked = {
+            f"{nest.prefix}{v}.{end}": var(f"{nest.prefix}{v}.{end}_required")
+            for v in nest.covers
+            if v in nest.base_variables
+            for end in ("min", "max")
+        }
         if not asked:
             return required
         return Box([Interval(i.min and substitute(asked, i.min), i.max and substitute(asked, i.max)) for i in required.intervals],

@@ -1,7 +1,8 @@
-"""Refuses definitions in which arithmetic on constants leaves its signed type: int32 and int64 overflow is undefined, nothing may rest on it.
+"""Refuses definitions in which arithmetic on constants leaves its signed type: int32 and int64 overflow is undefined, nothing may rest on
+it.
 
-IR before and after: the definitions, which are only read. The constants of a sum count together, `(x + 2147483647) + 1` is refused as well; those
-of products with variables do not, so that hashes may wrap. Source: Halide refuses it while it folds constants.
+IR before and after: the definitions, which are only read. The constants of a sum count together, `(x + 2147483647) + 1` is refused as well;
+those of products with variables do not, so that hashes may wrap. Source: Halide refuses it while it folds constants.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ def _value(e: Any, known: dict[n.Expr, tuple[int, bool]], stage: str) -> tuple[i
         known[e] = (compute(x, y), only) if only or type(e) is not n.Mul and e.a is not e.b else (0, False)  # x + x is a product
         value = known[e][0]
         if not e.type.min_value() <= value <= e.type.max_value():
-            raise CompileError(f"In the definition of {stage}, {'' if only else 'the constant part of '}{to_text(e)} is {value}, which {e.type} cannot "
+            raise CompileError(f"In the definition of {stage}, {'' if only else 'the constant part of '}{to_text(e)} is {value}, which "
+                               f"{e.type} cannot "
                                "hold: signed overflow is undefined; compute it in a wider type")
     return known[e]

@@ -1,7 +1,8 @@
 """Debug files: what a Func computed is written to a file once it has been used (debug_to_file).
 
-IR before: `realize g { .. }`. After: `realize g { .. assert(debug_to_file("g.npy", ..) == 0, error) }`; for an output, behind its production. The call has the
-first element and, of each dimension, the extent and the second element, so that flattening says where they are. Behaviour: Halide's DebugToFile.cpp.
+IR before: `realize g { .. }`. After: `realize g { .. assert(debug_to_file("g.npy", ..) == 0, error) }`; for an output, behind its
+production. The call has the first element and, of each dimension, the extent and the second element, so that flattening says where they
+are. Behaviour: Halide's DebugToFile.cpp.
 """
 
 from __future__ import annotations

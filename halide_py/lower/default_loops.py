@@ -1,9 +1,9 @@
 """Default loops: vectors and threads for the Funcs that were made for derivatives, as long as nobody schedules them by hand.
 
-In: the environment as the user left it. Out: the same, where stages of Funcs marked `default_loops` that have no directives run over their first
-dimension in vectors and over their last in parallel, in blocks, so that small ones stay in one thread; those that add up run in tiles that fit the registers
-(`register_tiles`). Splits are guarded, so any extent will do, and the order of terms stays. A Func whose loops somebody computes something at is left
-alone. The user's Functions are not changed.
+In: the environment as the user left it. Out: the same, where stages of Funcs marked `default_loops` that have no directives run over their
+first dimension in vectors and over their last in parallel, in blocks, so that small ones stay in one thread; those that add up run in tiles
+that fit the registers (`register_tiles`). Splits are guarded, so any extent will do, and the order of terms stays. A Func whose loops
+somebody computes something at is left alone. The user's Functions are not changed.
 """
 
 from __future__ import annotations

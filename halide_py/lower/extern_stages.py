@@ -6,10 +6,10 @@ A stage `f` with Func argument `g` becomes, at its place in the loops,
     assert f.s0.result == 0
 
 The two corners of a buffer mark tell every pass what is touched; storage flattening turns the marks into `halide_buffer_t *`. What is
-touched only the function knows. So bounds inference puts a query around everything that `f` and what it reads are produced in: the function is called
-on buffers without data, of which the outputs have the region that is wanted; it writes the regions of the inputs, and may enlarge the
-outputs. `f.s0.query.k.min.d` and `.max.d` are its answers for buffer k (the arguments, then the output). At inner loop levels it is asked again;
-answers for a part must lie within those for the whole, so outside of a query its symbols stand for the answers further out.
+touched only the function knows. So bounds inference puts a query around everything that `f` and what it reads are produced in: the function
+is called on buffers without data, of which the outputs have the region that is wanted; it writes the regions of the inputs, and may enlarge
+the outputs. `f.s0.query.k.min.d` and `.max.d` are its answers for buffer k (the arguments, then the output). At inner loop levels it is
+asked again; answers for a part must lie within those for the whole, so outside of a query its symbols stand for the answers further out.
 Source: behaviour of Halide's BoundsInference.cpp and ScheduleFunctions.cpp (extern stages).
 """
 
@@ -46,9 +46,12 @@ def is_query_symbol(name: str) -> bool:
 
 
 def mark(kind: str, call: n.Call, low: Sequence[n.Expr], high: Sequence[n.Expr]) -> n.Expr:
-    """The buffer of the Func or image that `call` calls, touched between two corners. Of an empty region one corner, as boxes are not empty."""
+    """The buffer of the Func or image that `call` calls, touched between two corners. Of an empty region one corner, as boxes are not
+    empty."""
     far = [q if p is q else n.Max(p, q) for p, q in zip(low, high)]
-    corners = dict.fromkeys(n.Call(call.type, call.name, tuple(at), call.call_type, call.func, call.value_index, call.param) for at in (low, far))
+    corners = dict.fromkeys(
+        n.Call(call.type, call.name, tuple(at), call.call_type, call.func, call.value_index, call.param) for at in (low, far)
+    )
     return n.Call(HANDLE, kind, tuple(corners), n.CallType.Intrinsic)
 
 
@@ -60,7 +63,8 @@ def _marks(d: Definition) -> tuple[n.Expr, ...]:
 
 
 def _sources(extern: ExternStage) -> list[tuple[int, int, str]]:
-    """For each argument of the C function: which of the stage's arguments it comes from, the number of its buffer (-1 for a scalar) and its Func or image.
+    """For each argument of the C function: which of the stage's arguments it comes from, the number of its buffer (-1 for a scalar) and its
+    Func or image.
     The values of one Func share an answer."""
     out: list[tuple[int, int, str]] = []
     buffers = 0
@@ -96,7 +100,9 @@ def extern_call(f: Function, d: Definition) -> n.Stmt:
         args.append(mark("buffer_part", n.Call(t, f.name, (), n.CallType.Halide, f, i), *_region(f)))
     result = f"{f.name}.s0.result"
     failed = error("extern_stage_failed", b.string(extern.row.name), _var(result))
-    return n.LetStmt(result, n.Call(INT32, extern.row.name, tuple(args), n.CallType.Extern, extern.row), n.Assert(n.EQ(_var(result), b.i32(0)), failed))
+    return n.LetStmt(
+        result, n.Call(INT32, extern.row.name, tuple(args), n.CallType.Extern, extern.row), n.Assert(n.EQ(_var(result), b.i32(0)), failed)
+    )
 
 
 def extern_query(f: Function, d: Definition, body: n.Stmt, number: int) -> n.Stmt:
@@ -176,7 +182,8 @@ def check_extern_arguments(d: Definition, inlined: Mapping[str, Function]) -> No
             call = c.args[0] if c.name in BUFFER_MARKS else None
             if isinstance(call, n.Call) and call.call_type is n.CallType.Halide and call.name in inlined:
                 stage = e.name if isinstance(e, n.Call) else ""
-                raise CompileError(f"Func {call.name} is computed inline, but is an argument of the extern stage {stage}, which needs it in memory; "
+                raise CompileError(f"Func {call.name} is computed inline, but is an argument of the extern stage {stage}, which needs it "
+                                   f"in memory; "
                                    f"schedule it: {call.name}.compute_root() ({inlined[call.name].where})")
 
 

@@ -1,13 +1,13 @@
 """Fused stages (compute_with): stages of several Funcs that share their outer loops.
 
-In: the nests of the stages of a group of Funcs, and which stage shares loops with which. Out: one statement. A shared loop runs over the union
-of the ranges of its stages, each shifted as its alignment says; inside it, a stage runs its own loops once, at the place that the
+In: the nests of the stages of a group of Funcs, and which stage shares loops with which. Out: one statement. A shared loop runs over the
+union of the ranges of its stages, each shifted as its alignment says; inside it, a stage runs its own loops once, at the place that the
 shared one is at, where that is within its range:
 
     for (f.s0.fused.y, min, union) { if (f's y is in range) for (f.s0.y, ..., 1) {...}   if (g's y is in range) for (g.s0.y, ..., 1) {...} }
 
-Values never depend on it: the Funcs of a group may not call each other, and stages of one Func share only loops that every stage of it treats
-point by point. Behaviour: Halide's compute_with (src/ScheduleFunctions.cpp).
+Values never depend on it: the Funcs of a group may not call each other, and stages of one Func share only loops that every stage of it
+treats point by point. Behaviour: Halide's compute_with (src/ScheduleFunctions.cpp).
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ class SharedLoop:
 
     def lets(self) -> list[tuple[str, n.Expr]]:
         """The stages' loop variables, and what follows from them alone, for what is computed here and read by any of them."""
-        return [*self.values.items(), *((c.name, c.value) for nest, depth in self.members for d in range(depth + 1) for c in nest.between(d) if c.name)]
+        return [
+            *self.values.items(),
+            *((c.name, c.value) for nest, depth in self.members for d in range(depth + 1) for c in nest.between(d) if c.name),
+        ]
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,8 @@ class _Edge:
 
 
 def fuse_groups(env: Environment) -> list[list[Function]]:
-    """The Functions in realization order, those with fused stages together. Raises CompileError for Funcs that cannot be computed together."""
+    """The Functions in realization order, those with fused stages together. Raises CompileError for Funcs that cannot be computed
+    together."""
     group_of: dict[str, list[Function]] = {name: [f] for name, f in env.items()}
     for f in env.values():
         for stage in f.stages():
@@ -66,7 +70,8 @@ def fuse_groups(env: Environment) -> list[list[Function]]:
             if level.is_inline():
                 continue
             if level.func not in env:
-                raise CompileError(f"Func {f.name} is scheduled compute_with({level.func}, {level.var}), but {level.func} is not computed in this pipeline: "
+                raise CompileError(f"Func {f.name} is scheduled compute_with({level.func}, {level.var}), but {level.func} is not computed "
+                                   f"in this pipeline: "
                                    f"it is inlined, or nothing uses it ({f.where})")
             ours, theirs = group_of[f.name], group_of[level.func]
             if ours is not theirs:
@@ -80,7 +85,8 @@ def fuse_groups(env: Environment) -> list[list[Function]]:
         if id(group) in state:
             if not state[id(group)]:
                 names = ", ".join(f.name for f in group)
-                raise CompileError(f"The Funcs {names} are scheduled compute_with() each other, but one of them depends on another, through what it calls; "
+                raise CompileError(f"The Funcs {names} are scheduled compute_with() each other, but one of them depends on another, "
+                                   f"through what it calls; "
                                    f"only Funcs that do not need each other can share loops ({group[0].where})")
             return
         state[id(group)] = False
@@ -103,10 +109,12 @@ def check_group(group: Sequence[Function], outputs: set[str]) -> None:
     for f, level in zip(group[1:], levels[1:]):
         for g, one in ((group[0], levels[0]), (f, level)):
             if one.is_inline():
-                raise CompileError(f"Func {g.name} takes part in compute_with(), but is computed inline; give it a place with compute_root() or compute_at() "
+                raise CompileError(f"Func {g.name} takes part in compute_with(), but is computed inline; give it a place with "
+                                   f"compute_root() or compute_at() "
                                    f"({g.where})")
         if not level.same(levels[0]):
-            raise CompileError(f"Funcs {group[0].name} and {f.name} are scheduled compute_with() each other, but {group[0].name} is computed "
+            raise CompileError(f"Funcs {group[0].name} and {f.name} are scheduled compute_with() each other, but {group[0].name} is "
+                               f"computed "
                                f"{_place(levels[0])} and {f.name} {_place(level)}; compute both at the same place ({f.where})")
 
 
@@ -127,22 +135,28 @@ def _edges(nests: Sequence[StageNest]) -> list[_Edge]:
             continue
         parent = by_stage.get((level.func, max(level.stage, 0)))
         if parent is None:
-            raise CompileError(f"{_title(nest)} is scheduled compute_with() stage {level.stage} of {level.func}, which has no such stage ({nest.function.where})")
+            raise CompileError(f"{_title(nest)} is scheduled compute_with() stage {level.stage} of {level.func}, which has no such stage "
+                               f"({nest.function.where})")
         for one in (nest, parent):
             if one.function.extern is not None:
-                raise CompileError(f"{_title(nest)} is scheduled compute_with({_title(parent)}, {level.var}), but {_title(one)} is an extern stage, whose loops "
+                raise CompileError(f"{_title(nest)} is scheduled compute_with({_title(parent)}, {level.var}), but {_title(one)} is an "
+                                   f"extern stage, whose loops "
                                    f"are not ours to share ({nest.function.where})")
             if one.specializations or one.failure is not None:
-                raise CompileError(f"{_title(nest)} is scheduled compute_with({_title(parent)}, {level.var}), but {_title(one)} has specializations; a stage that "
+                raise CompileError(f"{_title(nest)} is scheduled compute_with({_title(parent)}, {level.var}), but {_title(one)} has "
+                                   f"specializations; a stage that "
                                    f"shares loops must not have any ({nest.function.where})")
         depths = [_depth(one, level.var) for one in (nest, parent)]
         for one, depth in zip((nest, parent), depths):
             if depth is None:
-                raise CompileError(f"{_title(nest)} is scheduled compute_with({_title(parent)}, {level.var}), but {_title(one)} has no loop {level.var}; its "
+                raise CompileError(f"{_title(nest)} is scheduled compute_with({_title(parent)}, {level.var}), but {_title(one)} has no "
+                                   f"loop {level.var}; its "
                                    f"loops are, innermost first: {', '.join(_variables(one)[::-1])} ({nest.function.where})")
         if depths[0] != depths[1]:
-            raise CompileError(f"{_title(nest)} is scheduled compute_with({_title(parent)}, {level.var}), but {level.var} is loop number {depths[0]} of "
-                               f"{_title(nest)} from the outside, and number {depths[1]} of {_title(parent)}; all loops outside of it are shared, so "
+            raise CompileError(f"{_title(nest)} is scheduled compute_with({_title(parent)}, {level.var}), but {level.var} is loop number "
+                               f"{depths[0]} of "
+                               f"{_title(nest)} from the outside, and number {depths[1]} of {_title(parent)}; all loops outside of it are "
+                               f"shared, so "
                                f"there must be as many ({nest.function.where})")
         assert depths[0] is not None
         for level_index in range(depths[0]):
@@ -193,7 +207,8 @@ def _in_order(parts: Sequence[list[StageNest]]) -> list[list[StageNest]]:
                 break
         else:
             names = ", ".join(_title(s) for part in rest for s in part)
-            raise CompileError(f"compute_with() asks for an order that cannot be: each of the stages {names} would have to run before another of them")
+            raise CompileError(f"compute_with() asks for an order that cannot be: each of the stages {names} would have to run before "
+                               f"another of them")
         rest.remove(part)
         out.append(part)
     return out
@@ -266,7 +281,9 @@ def _shifts(part: list[StageNest], edges: list[_Edge], level: int) -> dict[Stage
         for e in fresh:
             align = e.align.get(_variables(e.child)[level], LoopAlignStrategy.Auto)
             (low, high), (parent_low, parent_high) = _range(e.child.loops[level]), _range(e.parent.loops[level])
-            by = {LoopAlignStrategy.AlignStart: b.sub(parent_low, low), LoopAlignStrategy.AlignEnd: b.sub(parent_high, high)}.get(align, b.i32(0))
+            by = {LoopAlignStrategy.AlignStart: b.sub(parent_low, low), LoopAlignStrategy.AlignEnd: b.sub(parent_high, high)}.get(
+                align, b.i32(0)
+            )
             shifts[e.child] = simplify(b.add(shifts[e.parent], by))
     return shifts
 
@@ -278,10 +295,14 @@ def _check_same_func(part: list[StageNest], shifts: dict[StageNest, n.Expr], lev
             if one.function is not two.function:
                 continue
             v = _variables(one)[level]
-            plain = v == OUTERMOST or v in slidable_dims(one.function) and not any(v in (s.old, s.outer, s.inner) for s in _splits(one, two))
+            plain = (
+                v == OUTERMOST or v in slidable_dims(one.function) and not any(v in (s.old, s.outer, s.inner) for s in _splits(one, two))
+            )
             if not plain or not prove(n.EQ(shifts[one], shifts[two])):
-                raise CompileError(f"{_title(two)} and {_title(one)} would share loop {v} by compute_with(), but an iteration of the second may need what "
-                                   f"another iteration of the first computes; share loops over whole dimensions that all stages of {one.function.name} treat "
+                raise CompileError(f"{_title(two)} and {_title(one)} would share loop {v} by compute_with(), but an iteration of the "
+                                   f"second may need what "
+                                   f"another iteration of the first computes; share loops over whole dimensions that all stages of "
+                                   f"{one.function.name} treat "
                                    f"point by point, with the same alignment ({one.function.where})")
 
 

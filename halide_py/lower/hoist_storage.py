@@ -1,8 +1,8 @@
 """Hoisted storage: move an allocation from the loop a Func is stored at out to the loop that `hoist_storage` names.
 
-IR before: `hoisted storage g { for y { let g.extent.0 = .. allocate g[.. * g.extent.0] .. } }`, flattened. After: `allocate g[..]` in the place of the
-node, each extent the largest that any iteration asks for; the strides stay those of the iteration. Limits: an extent without bound over the
-loops in between is a CompileError. Behaviour: Halide's HoistedStorage.
+IR before: `hoisted storage g { for y { let g.extent.0 = .. allocate g[.. * g.extent.0] .. } }`, flattened. After: `allocate g[..]` in the
+place of the node, each extent the largest that any iteration asks for; the strides stay those of the iteration. Limits: an extent without
+bound over the loops in between is a CompileError. Behaviour: Halide's HoistedStorage.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def bounded(extents: Extents, f: Function) -> tuple[n.Expr, ...]:
     """The sizes of the hoisted storage of `f`. Raises CompileError where one has no bound."""
     sizes = tuple(simplify(e) for e in extents if e is not None)
     if len(sizes) < len(extents):
-        raise CompileError(f"Func {f.name} is scheduled hoist_storage(), but the size of its region has no bound outside of the loops that it "
+        raise CompileError(f"Func {f.name} is scheduled hoist_storage(), but the size of its region has no bound outside of the loops that "
+                           f"it "
                            f"is hoisted over; use bound_storage() or bound_extent(), or hoist it less far ({f.where})")
     return sizes
 

@@ -7,14 +7,14 @@ After:
     let im.min.0.required, im.extent.0.required = the region of im the whole pipeline touches
     let im.min.0.proposed, ... = the same with the user's constraints applied
     if (no buffer is a query)
-        check that extents are not negative, the required region is inside the buffer, there is data, constraints hold, outputs overlap nothing
-        the pipeline, with constrained fields replaced by their constants
+        check that extents are not negative, the required region is inside the buffer, there is data, constraints hold, outputs overlap
+        nothing the pipeline, with constrained fields replaced by their constants
     else
         set the type and shape of each query to what is proposed
 
-A check is a call of the runtime (`runtime/checks.c`) whose result, an error code, is asserted to be 0: few statements, so that they take little of
-the C compiler's time. A query is a buffer without data: the caller learns the shapes needed and nothing runs. Sizes are not limited: indices of
-buffers of 2^31 elements and more are computed in 64 bits (see `codegen_c/memory.py`), so there is no "too large".
+A check is a call of the runtime (`runtime/checks.c`) whose result, an error code, is asserted to be 0: few statements, so that they take
+little of the C compiler's time. A query is a buffer without data: the caller learns the shapes needed and nothing runs. Sizes are not
+limited: indices of buffers of 2^31 elements and more are computed in 64 bits (see `codegen_c/memory.py`), so there is no "too large".
 Raises CompileError where an access has no bound. Behaviour: Halide's AddImageChecks.cpp.
 """
 
@@ -79,7 +79,8 @@ class _Buffer:
         if not self.first or what == "stride":
             return own
         if own is not None:
-            raise CompileError(f"Output buffer {self.arg.name}: the {what} of dimension {d} cannot be constrained; the outputs of a tuple share the "
+            raise CompileError(f"Output buffer {self.arg.name}: the {what} of dimension {d} cannot be constrained; the outputs of a tuple "
+                               f"share the "
                                f"shape of the first, so constrain {self.first}")
         return field(self.first, what, d)
 
@@ -88,7 +89,9 @@ class _Buffer:
         return self.box.used if self.box is not None and self.box.used is not None else b.TRUE
 
 
-def _collect(stmt: n.Stmt, outputs: Sequence[Function], args: Sequence[LoweredArgument], values: Mapping[tuple[str, int], Interval]) -> list[_Buffer]:
+def _collect(
+    stmt: n.Stmt, outputs: Sequence[Function], args: Sequence[LoweredArgument], values: Mapping[tuple[str, int], Interval]
+) -> list[_Buffer]:
     # Inner loop levels bind the regions of a stage again, and boxes need each name bound once.
     owner = {f.buffer_name(i): (f, i) for f in outputs for i in range(len(f.types))}
     boxes = boxes_touched(uniquify(forget_inner_answers(stmt)), {}, values, {a.name for a in args} | {f.name for f in outputs})
@@ -160,12 +163,16 @@ def _answer(buf: _Buffer) -> n.Stmt:
     """Write the proposal into a buffer that is a query."""
     count = buf.arg.dimensions
     shape = (buf.derived(what, d, "proposed") for d in range(count) for what in _FIELDS)
-    return n.Evaluate(runtime_call(INT32, "_halide_buffer_answer", buffer_handle(buf.arg.name, buf.arg.param), _packed_type(buf), b.i32(count), *shape))
+    return n.Evaluate(
+        runtime_call(INT32, "_halide_buffer_answer", buffer_handle(buf.arg.name, buf.arg.param), _packed_type(buf), b.i32(count), *shape)
+    )
 
 
 def _kind_check(buf: _Buffer) -> n.Stmt:
     """There is a buffer, of the right type unless it is a query, of the right number of dimensions."""
-    return checked("kind", buffer_handle(buf.arg.name, buf.arg.param), b.string(buf.arg.name), buf.label, _packed_type(buf), b.i32(buf.arg.dimensions))
+    return checked(
+        "kind", buffer_handle(buf.arg.name, buf.arg.param), b.string(buf.arg.name), buf.label, _packed_type(buf), b.i32(buf.arg.dimensions)
+    )
 
 
 def _region_check(buf: _Buffer, known: Mapping[str, n.Expr]) -> n.Stmt:
@@ -215,14 +222,16 @@ def add_image_checks(stmt: n.Stmt, env: Environment, outputs: Sequence[Function]
                *overlap_checks(env, outputs, args), substitute(known, stmt)]
     no_query = b.all_of(n.Not(buf.query) for buf in buffers)
     body = b.block([*_each(_proposal_checks, buffers), n.IfThenElse(no_query, b.block(guarded), b.block(map(_answer, buffers)))])
-    # What is promised counts for the region too: a query is answered for the shape the buffer will have, not for the one it happens to have.
+    # What is promised counts for the region too: a query is answered for the shape the buffer will have, not for the one it happens to
+    # have.
     lets = [(name, substitute(known, value)) for buf in buffers for name, value in _required(buf)]
     lets += [let for buf in buffers for let in _proposed(buf, required)]
     return b.block([*map(_kind_check, buffers), outer(b.let_stmts(lets, body))])
 
 
 def _behind_queries(s: n.Stmt) -> tuple[Callable[[n.Stmt], n.Stmt], n.Stmt]:
-    """What extern stages read of images they answer first: the regions and queries at the root as a function that puts them around a statement,
+    """What extern stages read of images they answer first: the regions and queries at the root as a function that puts them around a
+    statement,
     and the statement they are around. Without queries nothing is taken off."""
     if not any(is_query_symbol(name) for name in _root_lets(s)):
         return lambda inner: inner, s

@@ -1,10 +1,10 @@
 """Outputs that share memory with inputs: which reads are harmless, and the checks of the rest.
 
-Before: nothing. After: for each input and output buffer an assert that they do not overlap in memory; where the pipeline reads an element of
-the input only to compute the same element of the output, once, they may be one and the same memory. Any two outputs are apart.
+Before: nothing. After: for each input and output buffer an assert that they do not overlap in memory; where the pipeline reads an element
+of the input only to compute the same element of the output, once, they may be one and the same memory. Any two outputs are apart.
 
-Harmless are reads in the pure definition of an output of one value at its own coordinates, and reads of Funcs computed at root before it (not in
-loops shared with it). An extern stage computed at root reads before it, too; one that is the output reads what and when it likes.
+Harmless are reads in the pure definition of an output of one value at its own coordinates, and reads of Funcs computed at root before it
+(not in loops shared with it). An extern stage computed at root reads before it, too; one that is the output reads what and when it likes.
 ShiftInwards computes elements again unless the extent is a multiple of the factor, which is asked at run time; any deeper split is refused.
 """
 
@@ -25,13 +25,15 @@ from .environment import Environment, definition_roots
 from .fused_stages import fuse_groups
 
 _REREAD = "the pipeline reads the input where the output, or some of it, is written already, or computes elements twice"
-_ELEMENTWISE = ("an element may only be overwritten by the one computed from it, once: give the same region of memory with the same strides, and extents that are "
+_ELEMENTWISE = ("an element may only be overwritten by the one computed from it, once: give the same region of memory with the same "
+                "strides, and extents that are "
                 "multiples of the split factors, or use TailStrategy.GuardWithIf")
 
 
 @dataclass(frozen=True)
 class _Reads:
-    """What of a pipeline matters to sharing: who reads each image, in the order of realization; Funcs that share loops (compute_with) have the same place."""
+    """What of a pipeline matters to sharing: who reads each image, in the order of realization; Funcs that share loops (compute_with) have
+    the same place."""
 
     order: Mapping[str, int]
     at_root: Collection[str]
@@ -116,4 +118,11 @@ def overlap_checks(env: Environment, outputs: Sequence[Function], args: Sequence
             same_is_fine = b.const(BOOL, 0) if once is None else once
             kind = "Output" if other.kind is ArgumentKind.OutputBuffer else "Input"
             reason = "two outputs are apart" if kind == "Output" else _REREAD if once is None else _ELEMENTWISE
-            yield checked("apart", *handles, same_is_fine, b.string(f"{kind} buffer {other.name}"), b.string(f"Output buffer {out.name}"), b.string(reason))
+            yield checked(
+                "apart",
+                *handles,
+                same_is_fine,
+                b.string(f"{kind} buffer {other.name}"),
+                b.string(f"Output buffer {out.name}"),
+                b.string(reason),
+            )

@@ -54,18 +54,22 @@ def check_inlined_schedule(f: Function) -> None:
                 f"Func {f.name} is scheduled inline, but its dimension {dim.var} is marked {verb}; give {f.name} a loop nest of its own "
                 f"with compute_root() or compute_at(), or drop the directive ({f.where})")
     if f.pure.schedule.specializations:
-        raise CompileError(f"Func {f.name} is scheduled inline, but has specialize(); give {f.name} a loop nest of its own with compute_root() or compute_at(), or "
+        raise CompileError(f"Func {f.name} is scheduled inline, but has specialize(); give {f.name} a loop nest of its own with "
+                           f"compute_root() or compute_at(), or "
                            f"drop the directive ({f.where})")
     for asked, directive in ((f.schedule.is_async, "async_()"), (f.schedule.memoized, "memoize()")):
         if asked:
             raise CompileError(f"Func {f.name} has {directive} but is computed inline; call compute_at() or compute_root() too ({f.where})")
-    for level, directives in ((f.schedule.store_level, "store_at() or store_root()"), (f.schedule.hoist_level, "hoist_storage() or hoist_storage_root()")):
+    for level, directives in ((f.schedule.store_level, "store_at() or store_root()"), (f.schedule.hoist_level, "hoist_storage() or "
+                                                                                                               "hoist_storage_root()")):
         if not level.is_inline():
-            raise CompileError(f"Func {f.name} has {directives} but is computed inline; call compute_at() or compute_root() too ({f.where})")
+            raise CompileError(f"Func {f.name} has {directives} but is computed inline; call compute_at() or compute_root() too "
+                               f"({f.where})")
 
 
 def inline_functions(env: Environment, outputs: set[str]) -> Environment:
-    """The environment without the Functions that are computed inline. Raises CompileError for one with directives for a loop nest of its own."""
+    """The environment without the Functions that are computed inline. Raises CompileError for one with directives for a loop nest of its
+    own."""
     inlined = [name for name, f in env.items() if is_inlined(f, outputs)]
     for name in inlined:
         check_inlined_schedule(env[name])
@@ -73,7 +77,8 @@ def inline_functions(env: Environment, outputs: set[str]) -> Environment:
 
 
 def inline_named(env: Environment, inlined: Collection[str]) -> Environment:
-    """The environment without the Functions named; the definitions of the others call only what is left, and are free of marks for the derivative
+    """The environment without the Functions named; the definitions of the others call only what is left, and are free of marks for the
+    derivative
     and for memoization."""
     bodies: dict[str, Function] = {}
     kept: Environment = {}

@@ -41,7 +41,8 @@ class Bound:
 
 @dataclass
 class Limits:
-    """The condition holds where all of `bounds` do, and `where`, which does not depend on the variable; if `exact`, nowhere else. `loops` are the
+    """The condition holds where all of `bounds` do, and `where`, which does not depend on the variable; if `exact`, nowhere else. `loops`
+    are the
     inner loops it varies with."""
 
     bounds: list[Bound] = field(default_factory=list)
@@ -154,7 +155,8 @@ class Solver:
         return bool(e.symbols & self.bits) and not self.varying.isdisjoint(free_variables(e))
 
     def solve(self, condition: n.Expr) -> Limits | None:
-        """Limits for the loop variable within which `condition` holds; None if some part of it cannot be solved or does not depend on the variable."""
+        """Limits for the loop variable within which `condition` holds; None if some part of it cannot be solved or does not depend on the
+        variable."""
         if not self.varies(condition):
             return None
         limits = Limits()
@@ -191,7 +193,8 @@ class Solver:
         return Limits([Bound(factor, tuple(terms.items()), constant)], exact=exact)
 
     def _expand(self, terms: Terms, constant: int, loops: set[str]) -> tuple[Terms, int, bool] | None:
-        """The form in terms of the loop variable, of extrema of it, and of what is outside of the loop, and whether it is the same and not just smaller."""
+        """The form in terms of the loop variable, of extrema of it, and of what is outside of the loop, and whether it is the same and not
+        just smaller."""
         out: Terms = {}
         exact = True
         work = list(terms.items())

@@ -50,7 +50,8 @@ class Container:
 
 @dataclass(eq=False)
 class StageNest:
-    """Stage `index` of `function` as loops. `variables` maps each pure Var and RVar (unqualified) to its value in terms of loops and lets."""
+    """Stage `index` of `function` as loops. `variables` maps each pure Var and RVar (unqualified) to its value in terms of loops and
+    lets."""
 
     function: Function
     index: int

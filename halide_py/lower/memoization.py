@@ -1,9 +1,10 @@
 """Memoization: a memoized Func's production is skipped where the runtime's cache holds its result.
 
-IR before: `realize g { produce g { .. } .. }`. After: `produce g { let g.found = memo_fetch(first, last element of g, key...); if (!g.found) { ..;
-memo_keep(the same) } }`. The key is a digest of all definitions that g needs, the regions its stages compute, and the parameters and shape fields
-that the definitions use; `memoize_tag` gives other keys for the expression it holds. Data of a Buffer counts by a digest of its elements, taken at each
-call of the pipeline. Limits: data of ImageParams has no key of its own, so it needs a tag. Behaviour: Halide's Memoization.cpp.
+IR before: `realize g { produce g { .. } .. }`. After: `produce g { let g.found = memo_fetch(first, last element of g, key...); if
+(!g.found) { ..; memo_keep(the same) } }`. The key is a digest of all definitions that g needs, the regions its stages compute, and the
+parameters and shape fields that the definitions use; `memoize_tag` gives other keys for the expression it holds. Data of a Buffer counts by
+a digest of its elements, taken at each call of the pipeline. Limits: data of ImageParams has no key of its own, so it needs a tag.
+Behaviour: Halide's Memoization.cpp.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class MemoKey:
 
 
 def memo_keys(env: Environment, outputs: set[str]) -> dict[str, MemoKey]:
-    """The keys of all memoized Funcs of `env`, whose definitions must still have their tags. Raises CompileError where there can be none."""
+    """The keys of all memoized Funcs of `env`, whose definitions must still have their tags. Raises CompileError where there can be
+    none."""
     return {f.name: _key(f, env) for f in env.values() if f.schedule.memoized and _may_be_memoized(f, outputs)}
 
 
@@ -75,20 +77,30 @@ def _key(f: Function, env: Mapping[str, Function]) -> MemoKey:
     leaves: dict[n.Expr, None] = {}
     for g in funcs:
         if g.extern is not None:
-            raise CompileError(f"Func {f.name} cannot be memoized: it needs the extern stage {g.name}, whose function may depend on anything ({f.where})")
+            raise CompileError(f"Func {f.name} cannot be memoized: it needs the extern stage {g.name}, whose function may depend on "
+                               f"anything ({f.where})")
         for d in g.stages():
             text.update(to_text(n.Provide(g.name, d.values, d.args, d.predicate)).encode())
             text.update("".join(f"{to_text(v.min)}:{to_text(v.extent)};" for v in (d.rdom.variables if d.rdom else ())).encode())
             leaves.update(dict.fromkeys(_leaves(definition_roots(d))))
-    text.update(repr([(s.var, to_text(s.alignment) if s.alignment else "", to_text(s.bound) if s.bound else "") for s in f.schedule.storage_dims]).encode())
+    text.update(
+        repr(
+            [(s.var, to_text(s.alignment) if s.alignment else "", to_text(s.bound) if s.bound else "") for s in f.schedule.storage_dims]
+        ).encode()
+    )
     digest = text.digest()
-    key = MemoKey((int.from_bytes(digest[:8], "little", signed=True), int.from_bytes(digest[8:], "little", signed=True)), eviction=f.schedule.eviction_key)
+    key = MemoKey(
+        (int.from_bytes(digest[:8], "little", signed=True), int.from_bytes(digest[8:], "little", signed=True)),
+        eviction=f.schedule.eviction_key,
+    )
     for e in leaves:
         if isinstance(e, n.Call) and e.call_type is n.CallType.Image:
             assert e.param is not None
             if not e.param.constant:
-                raise CompileError(f"Func {f.name} cannot be memoized: it depends on the data of {e.param.name}, which may change from call to call. Say what "
-                                   f"stands for the data with memoize_tag(): memoize_tag({e.param.name}[...], version), where version is a Param ({f.where})")
+                raise CompileError(f"Func {f.name} cannot be memoized: it depends on the data of {e.param.name}, which may change from "
+                                   f"call to call. Say what "
+                                   f"stands for the data with memoize_tag(): memoize_tag({e.param.name}[...], version), where version is a "
+                                   f"Param ({f.where})")
             key.buffers[e.param.name] = e.param
         else:
             key.values.append(_word(f, e))
@@ -116,11 +128,13 @@ def _word(f: Function, e: n.Expr) -> n.Expr:
     for v in nodes_of(e, (n.Variable, n.Call)):
         free = isinstance(v, n.Variable) and v.param is None
         if free or isinstance(v, n.Call) and v.call_type in (n.CallType.Halide, n.CallType.Image):
-            raise CompileError(f"Func {f.name} cannot be memoized: the key {to_text(e)} depends on {v.name}; keys may use parameters and constants only "
+            raise CompileError(f"Func {f.name} cannot be memoized: the key {to_text(e)} depends on {v.name}; keys may use parameters and "
+                               f"constants only "
                                f"({f.where})")
     t = e.type
     if t.is_handle() or t.is_vector():
-        raise CompileError(f"Func {f.name} cannot be memoized: it depends on {to_text(e)} of type {t}; put memoize_tag() with a scalar around its use ({f.where})")
+        raise CompileError(f"Func {f.name} cannot be memoized: it depends on {to_text(e)} of type {t}; put memoize_tag() with a scalar "
+                           f"around its use ({f.where})")
     return b.cast(INT64, n.Reinterpret(Int(t.bits()), e) if t.is_float() else e)
 
 

@@ -1,4 +1,5 @@
-"""Parameter checks: ranges of scalar parameters, split factors known at run time, the pipeline's own requirements, asserted before anything runs.
+"""Parameter checks: ranges of scalar parameters, split factors known at run time, the pipeline's own requirements, asserted before anything
+runs.
 
 IR before: the pipeline. After: Asserts in front of it, one a declared limit and one a requirement.
 """
@@ -33,12 +34,18 @@ def _range_checks(args: Sequence[LoweredArgument]) -> Iterator[n.Stmt]:
             suffix, wide = _wide(a.type)
             limit = b.cast(a.type, limit)
             holds = n.LE(limit, value) if word == "small" else n.LE(value, limit)
-            call = n.Call(INT32, f"halide_error_param_too_{word}_{suffix}", (b.string(a.name), b.cast(wide, value), b.cast(wide, limit)), n.CallType.Extern)
+            call = n.Call(
+                INT32,
+                f"halide_error_param_too_{word}_{suffix}",
+                (b.string(a.name), b.cast(wide, value), b.cast(wide, limit)),
+                n.CallType.Extern,
+            )
             yield n.Assert(holds, call)
 
 
 def requirement_failed(condition: n.Expr, message: Sequence[n.Expr]) -> n.Expr:
-    """The error call for a requirement: that its condition is false, its message, whose parts are joined by spaces at run time, and the condition."""
+    """The error call for a requirement: that its condition is false, its message, whose parts are joined by spaces at run time, and the
+    condition."""
     text = n.Call(b.string("").type, "stringify", (*message, b.string(f"(required: {to_text(condition)})")), n.CallType.Intrinsic)
     return n.Call(INT32, "halide_error_requirement_failed", (b.string("false"), text), n.CallType.Extern)
 

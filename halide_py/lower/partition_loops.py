@@ -1,19 +1,21 @@
 """Loops split into a steady state without boundary code and the few iterations that need it.
 
-Before: `for x { out[x] = in[max(min(likely(x - 1), w - 1), 0)] }`. After: the same loop up to x = 1, `out[x] = in[x - 1]` up to x = w, and the
-same loop for the rest.
+Before: `for x { out[x] = in[max(min(likely(x - 1), w - 1), 0)] }`. After: the same loop up to x = 1, `out[x] = in[x - 1]` up to x = w, and
+the same loop for the rest.
 
 What marks a boundary is `likely`: a condition in it is true in the steady state; the marked side of a Min, Max or Select is the one taken.
 Each mark is solved for the loop variable (linear conditions; inner loop variables by their extremes; lanes of vectors likewise).
-An innermost serial loop becomes three loops, or two nested ones if vectors are moved inwards and no more (`_shifted`), any serial loop with boundaries
-at one end only becomes two; any other keeps one loop with `if (steady) .. else ..`, two copies of its body instead of three. Copies outside the
-steady state lose their marks, so that cold code is not split again, but for those of vectors: a tile at the edge of an image is mostly inside it, too.
+An innermost serial loop becomes three loops, or two nested ones if vectors are moved inwards and no more (`_shifted`), any serial loop with
+boundaries at one end only becomes two; any other keeps one loop with `if (steady) .. else ..`, two copies of its body instead of three.
+Copies outside the steady state lose their marks, so that cold code is not split again, but for those of vectors: a tile at the edge of an
+image is mostly inside it, too.
 
 Only where it pays: a mark counts if it varies with the innermost loop around it, belongs to the loop being split, decides how often an
 inner loop runs (the first rows of a sliding window), or is a vector, which keeps loads from being dense; anything else is loop
 invariant and hoisted by the C compiler.
 `likely_if_innermost` alone never causes a copy of the body, it only joins one.
-Loops with Partition.Never stay; with Partition.Always they must split, and any mark that varies with them counts. Behaviour: Halide's PartitionLoops.cpp.
+Loops with Partition.Never stay; with Partition.Always they must split, and any mark that varies with them counts. Behaviour: Halide's
+PartitionLoops.cpp.
 """
 
 from __future__ import annotations
@@ -221,7 +223,9 @@ def _three_loops(f: n.For, finder: _Finder, steady: n.Stmt, lows: list[n.Expr], 
             start = b.max_(start, low)
         bindings.append((f.name + ".steady", b.min_(start, end)))
         start = n.Variable(INT32, bindings[-1][0])
-        parts.append(n.For(f.name + ".prologue", f.min, b.sub(start, f.min), f.kind, n.Partition.Never, rec(_cold(finder, "low", ".prologue"))))
+        parts.append(
+            n.For(f.name + ".prologue", f.min, b.sub(start, f.min), f.kind, n.Partition.Never, rec(_cold(finder, "low", ".prologue")))
+        )
     if highs:
         for high in highs:
             stop = b.min_(stop, b.add(high, b.i32(1)))
@@ -229,12 +233,15 @@ def _three_loops(f: n.For, finder: _Finder, steady: n.Stmt, lows: list[n.Expr], 
         stop = n.Variable(INT32, bindings[-1][0])
     parts.append(n.For(f.name, start, b.sub(stop, start), f.kind, f.partition, steady))
     if highs:
-        parts.append(n.For(f.name + ".epilogue", stop, b.sub(end, stop), f.kind, n.Partition.Never, rec(_cold(finder, "high", ".epilogue"))))
+        parts.append(
+            n.For(f.name + ".epilogue", stop, b.sub(end, stop), f.kind, n.Partition.Never, rec(_cold(finder, "high", ".epilogue")))
+        )
     return b.let_stmts(bindings, b.block(parts))
 
 
 def _one_loop(f: n.For, finder: _Finder, steady: n.Stmt, lows: list[n.Expr], highs: list[n.Expr], rec: Rec) -> n.Stmt:
-    """One loop that asks in each iteration whether it is in the steady state. Where it is not, few of the vectors inside may be at a boundary."""
+    """One loop that asks in each iteration whether it is in the steady state. Where it is not, few of the vectors inside may be at a
+    boundary."""
     here = n.Variable(INT32, f.name)
     bindings = [(f"{f.name}.steady_min{i}", e) for i, e in enumerate(lows)] + [(f"{f.name}.steady_max{i}", e) for i, e in enumerate(highs)]
     bounds = [n.Variable(INT32, name) for name, _ in bindings]
@@ -245,8 +252,9 @@ def _one_loop(f: n.For, finder: _Finder, steady: n.Stmt, lows: list[n.Expr], hig
 
 
 def _shifted(f: n.For, finder: _Finder) -> n.Stmt | None:
-    """The steady state, then one by one the iterations whose vectors are moved inwards, all through one copy of the body: in part 0 of the loop
-    `min(x * 8, w - 8)` is `x * 8`, in the others, where x is 0, it is `w - 8`; of several minima some may not be moved yet, so there they stay minima. Only
+    """The steady state, then one by one the iterations whose vectors are moved inwards, all through one copy of the body: in part 0 of the
+    loop `min(x * 8, w - 8)` is `x * 8`, in the others, where x is 0, it is `w - 8`; of several minima some may not be moved yet, so there
+    they stay minima. Only
     where x is used in such minima alone."""
     highs, here, end = finder.limits("high"), n.Variable(INT32, f.name), b.add(f.min, f.extent)
     if len(highs) != 1 or finder.limits("low"):
@@ -284,12 +292,14 @@ def _check_always(stmt: n.Stmt, env: Mapping[str, Function]) -> None:
         finder.stmt(f.body, f.name)
         if not finder.found:
             where = [g.where for name, g in env.items() if f.name.startswith(f"{name}.s")]
-            raise CompileError(f"Loop {f.name} is scheduled partition(Always), but no boundary condition in it depends on it in a way that can be split off; "
+            raise CompileError(f"Loop {f.name} is scheduled partition(Always), but no boundary condition in it depends on it in a way that "
+                               f"can be split off; "
                                f"use Partition.Auto{f' ({where[0]})' if where else ''}")
 
 
 def partition_loops(stmt: n.Stmt, env: Mapping[str, Function] | None = None) -> n.Stmt:
-    """Split the loops of `stmt` where that pays, outermost first. Raises CompileError for Partition.Always without effect; `env`: whose loops they are."""
+    """Split the loops of `stmt` where that pays, outermost first. Raises CompileError for Partition.Always without effect; `env`: whose
+    loops they are."""
     _check_always(stmt, env or {})
 
     def loop(f: n.For, rec: Rec) -> n.Stmt:

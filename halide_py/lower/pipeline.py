@@ -197,8 +197,8 @@ def lower(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: st
           requirements: Sequence[Requirement] = (), observer: Observer | None = None) -> LoweredFunction:
     """Lower a pipeline to loop IR.
 
-    `args` are the inputs in call order; the outputs are appended. `requirements` are conditions with the Exprs of their messages, checked first
-    at run time. Raises CompileError for definitions and schedules that cannot be honoured.
+    `args` are the inputs in call order; the outputs are appended. `requirements` are conditions with the Exprs of their messages, checked
+    first at run time. Raises CompileError for definitions and schedules that cannot be honoured.
     """
     context = Context(outputs, labelled(with_outputs(outputs, args)), target, requirements)
     watch = _watcher(observer, context)

@@ -1,9 +1,9 @@
 """Prefetches: in a loop that asks for it, hint at the memory that a later iteration will read.
 
-IR before: `for y { out(x, y) = g(x, y) .. }` of a stage scheduled `prefetch(g, y, y, 2)`. After: at the head of the body, for each cache line of the
-region of g that the body reads at y + 2, `prefetch(g(x, y + 2))`. The region is kept within what is there of g as the strategy says: not hinted at
-all where it leaves it (GuardWithIf), clamped to it (Clamp), or left as it is, since prefetch instructions do not fault (NonFaulting). No
-effect on values. Behaviour: Halide's Prefetch.cpp.
+IR before: `for y { out(x, y) = g(x, y) .. }` of a stage scheduled `prefetch(g, y, y, 2)`. After: at the head of the body, for each cache
+line of the region of g that the body reads at y + 2, `prefetch(g(x, y + 2))`. The region is kept within what is there of g as the strategy
+says: not hinted at all where it leaves it (GuardWithIf), clamped to it (Clamp), or left as it is, since prefetch instructions do not fault
+(NonFaulting). No effect on values. Behaviour: Halide's Prefetch.cpp.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class _Prefetcher:
         body = rec(op.body)
         for nest, p in reversed(self.wanted.get(op.name, ())):
             if op.kind is n.ForType.Vectorized:
-                raise CompileError(f"Func {nest.function.name} is scheduled prefetch({p.what}, {p.at}, ...), but loop {p.at} is vectorized; prefetch in a loop "
+                raise CompileError(f"Func {nest.function.name} is scheduled prefetch({p.what}, {p.at}, ...), but loop {p.at} is "
+                                   f"vectorized; prefetch in a loop "
                                    f"outside of it ({nest.function.where})")
             hint = self.hint(op, nest, p)
             body = body if hint is None else b.block([hint, body])
@@ -61,18 +62,22 @@ class _Prefetcher:
         """The loops of prefetches for the head of the body; None where there is nothing to read."""
         order = [loop.name.removeprefix(nest.loop_prefix) for loop in nest.loops]
         if order.index(p.source) > order.index(p.at):
-            raise CompileError(f"Func {nest.function.name} is scheduled prefetch({p.what}, {p.at}, {p.source}, ...), but {p.source} is no loop around {p.at}; swap the "
+            raise CompileError(f"Func {nest.function.name} is scheduled prefetch({p.what}, {p.at}, {p.source}, ...), but {p.source} is no "
+                               f"loop around {p.at}; swap the "
                                f"two, or take one of {', '.join(order[1:order.index(p.at) + 1])} ({nest.function.where})")
         box = boxes_required(op.body, {}, self.values).get(p.what)
         bounds = self.bounds(p.what)
         if box is None or bounds is None or any(i.min is None or i.max is None for i in box.intervals):
-            warn(f"prefetch({p.what}, {p.at}, {p.source}) of {nest.function.name} has no effect: the loop reads nothing of it that is stored outside")
+            warn(f"prefetch({p.what}, {p.at}, {p.source}) of {nest.function.name} has no effect: the loop reads nothing of it that is "
+                 f"stored outside")
             return None
         source = nest.loop_prefix + p.source
         later = {source: b.add(n.Variable(op.min.type, source), p.offset)}
         region = [self.moved(i, later) for i in box.intervals]
         if p.strategy is PrefetchBoundStrategy.Clamp:
-            region = [(b.max_(b.min_(low, high), first), b.max_(b.min_(last, high), first)) for (low, last), (first, high) in zip(region, bounds)]
+            region = [
+                (b.max_(b.min_(low, high), first), b.max_(b.min_(last, high), first)) for (low, last), (first, high) in zip(region, bounds)
+            ]
         loops = self.loops(p, f"{op.name}.{p.what}.prefetch", region)
         if p.strategy is PrefetchBoundStrategy.GuardWithIf:
             for (low, last), (first, high) in zip(region, bounds):
@@ -105,7 +110,10 @@ class _Prefetcher:
         at: list[n.Expr] = [b.add(n.Variable(low.type, f"{name}.{d}"), b.i32(0)) for d, (low, _) in enumerate(region)]
         if region:
             at[dense] = b.add(region[dense][0], b.mul(at[dense], b.i32(step)))
-        s = b.block(n.Evaluate(n.Call(b.i32(0).type, "prefetch", (self.element(p.what, tuple(at), i),), n.CallType.Intrinsic)) for i in range(len(types)))
+        s = b.block(
+            n.Evaluate(n.Call(b.i32(0).type, "prefetch", (self.element(p.what, tuple(at), i),), n.CallType.Intrinsic))
+            for i in range(len(types))
+        )
         for d, (low, last) in enumerate(region):
             extent = b.add(b.sub(last, low), b.i32(1))
             if d == dense:

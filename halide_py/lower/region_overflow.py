@@ -1,9 +1,10 @@
 """Regions that int32 coordinates do not reach are errors, never regions that wrapped around.
 
-IR before: the regions of all stages as lets around the pipeline, `g.s0.x.max = f.s0.x.max * 2 + 1`. After: checks inside those lets, for each dimension
-whose region may leave int32 in an end or in its extent, computed in 64 bits. Of ends that are the same but for a constant the outermost is
-checked, so a chain of stencils costs one. Regions further in lie inside those at the root: nothing is checked in loops. What an end is computed from, the
-operands of quotients and clamps, must be int32 too: the loops compute it in int32. Raises CompileError where a constant alone leaves int32, as Halide does.
+IR before: the regions of all stages as lets around the pipeline, `g.s0.x.max = f.s0.x.max * 2 + 1`. After: checks inside those lets, for
+each dimension whose region may leave int32 in an end or in its extent, computed in 64 bits. Of ends that are the same but for a constant
+the outermost is checked, so a chain of stencils costs one. Regions further in lie inside those at the root: nothing is checked in loops.
+What an end is computed from, the operands of quotients and clamps, must be int32 too: the loops compute it in int32. Raises CompileError
+where a constant alone leaves int32, as Halide does.
 """
 
 from __future__ import annotations
@@ -204,7 +205,12 @@ def _inside(r: Range) -> bool:
 def _is_end_of_buffer(terms: Mapping[n.Expr, int]) -> bool:
     """min + extent of one dimension of one buffer, whose last coordinate is int32."""
     names = sorted(e.name for e in terms if isinstance(e, n.Variable))
-    return len(terms) == len(names) == 2 and set(terms.values()) == {1} and bool(_EXTENT.search(names[0])) and names[0].replace(".extent.", ".min.") == names[1]
+    return (
+        len(terms) == len(names) == 2
+        and set(terms.values()) == {1}
+        and bool(_EXTENT.search(names[0]))
+        and names[0].replace(".extent.", ".min.") == names[1]
+    )
 
 
 def check_regions(s: n.Stmt, nests: Nests) -> n.Stmt:

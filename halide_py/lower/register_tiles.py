@@ -1,10 +1,11 @@
 """Register tiles: which variables of a reduction run in the vectors, and in how many registers, that its default loops hold at a time.
 
-`f[x, y] += a[r, y] * b[x, r]` loads two values for each product; a tile of 3 vectors in x by 8 in y loads 11 for 24 products. The tile chosen is the one that
-takes the fewest cycles a product by a simple model (two products and two loads a cycle, products of one accumulator one after the other), within the
-registers of the target; its accumulators stay there (`accumulators`). When the data that the loops over all terms read for a task does not fit
-the second level cache, the outer of these loops go around those over the tiles. The order of the terms stays what it is.
-Source of the blocking: Goto and van de Geijn, Anatomy of high-performance matrix multiplication, ACM TOMS 34(3), 2008.
+`f[x, y] += a[r, y] * b[x, r]` loads two values for each product; a tile of 3 vectors in x by 8 in y loads 11 for 24 products. The tile
+chosen is the one that takes the fewest cycles a product by a simple model (two products and two loads a cycle, products of one accumulator
+one after the other), within the registers of the target; its accumulators stay there (`accumulators`). When the data that the loops over
+all terms read for a task does not fit the second level cache, the outer of these loops go around those over the tiles. The order of the
+terms stays what it is. Source of the blocking: Goto and van de Geijn, Anatomy of high-performance matrix multiplication, ACM TOMS 34(3),
+2008.
 """
 
 from __future__ import annotations
@@ -99,15 +100,20 @@ def dense_along(reads: Sequence[Read], v: str) -> bool:
 
 def is_accumulation(f: Function, d: Definition) -> bool:
     """Whether a definition updates each element by itself, over a reduction domain."""
-    return d.rdom is not None and len(d.args) == len(f.args) and all(type(e) is n.Variable and e.name == a for e, a in zip(d.args, f.args)) and all(
-        c.args == d.args for c in nodes_of(d.values, n.Call) if c.name == f.name)
+    return (
+        d.rdom is not None
+        and len(d.args) == len(f.args)
+        and all(type(e) is n.Variable and e.name == a for e, a in zip(d.args, f.args))
+        and all(c.args == d.args for c in nodes_of(d.values, n.Call) if c.name == f.name)
+    )
 
 
 Sizes = dict[str, dict[str, int]]
 
 
 def sizes_from_inputs(env: Environment) -> Sizes:
-    """What extents the dimensions of each Func may have, from those of the inputs that are read at the same coordinates. For the choice of loops alone."""
+    """What extents the dimensions of each Func may have, from those of the inputs that are read at the same coordinates. For the choice of
+    loops alone."""
     out: Sizes = {}
     for name, f in env.items():
         found: dict[str, int] = {}
@@ -184,7 +190,8 @@ def _tiles(f: Function, extents: Extents, vector: str, width: int, budget: int) 
 
 
 def _cost(counts: Mapping[str, int], vector: str, width: int, reads: Sequence[Read], extents: Extents) -> tuple[float, int, int]:
-    """Cycles for each product that counts; of equal ones the smallest tile, the one of longest rows. Loads that find a free slot are not free either: some cross cache lines."""
+    """Cycles for each product that counts; of equal ones the smallest tile, the one of longest rows. Loads that find a free slot are not
+    free either: some cross cache lines."""
     products = math.prod(counts.values())
     loads = sum(r.loads(counts, vector, width) for r in reads)
     cycles = max(products / 2, loads / 2, _LATENCY / 2) + loads / 4
@@ -196,7 +203,8 @@ def _cost(counts: Mapping[str, int], vector: str, width: int, reads: Sequence[Re
 
 
 def inner_terms(d: Definition, tile: Tile, extents: Extents, task: Extents) -> tuple[list[str], tuple[str, int] | None]:
-    """The loops over terms that stay inside of those over the tiles of a task: their variables, and the next one with the block of it that does too.
+    """The loops over terms that stay inside of those over the tiles of a task: their variables, and the next one with the block of it that
+    does too.
 
     All of them unless it is known that what one tile reads is too much for the cache. `task`: values of each free variable of a task."""
     names = [v.name for v in d.schedule.rvars]

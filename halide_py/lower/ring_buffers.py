@@ -1,8 +1,8 @@
 """Ring buffers: several instances of a Func's storage, taken in turns by the iterations of the loops it is hoisted over.
 
-IR before: `hoisted storage g { for y { realize g([0, w]) { produce g { g(x) = .. } .. g(x) .. } } }`. After: `realize g([0, w], [0, 3])`, and one more
-coordinate in each access of g, `y - y.min` modulo 3 (iterations of nested loops are counted through). Values never change; with async_() the
-instances are what lets the producer run ahead.
+IR before: `hoisted storage g { for y { realize g([0, w]) { produce g { g(x) = .. } .. g(x) .. } } }`. After: `realize g([0, w], [0, 3])`,
+and one more coordinate in each access of g, `y - y.min` modulo 3 (iterations of nested loops are counted through). Values never change;
+with async_() the instances are what lets the producer run ahead.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ class _Rings:
         self.env = env
         self.turns: dict[str, n.Expr] = {}  # of the Funcs whose hoisted storage is around: iterations of the loops met since
         self.instance: dict[str, n.Expr] = {}
-        self.scope: list[tuple[str, Interval]] = []  # the loops and lets around, with their values; and where the hoisted storage of a Func is among them
+        # the loops and lets around, with their values; and where the hoisted storage of a Func is among them
+        self.scope: list[tuple[str, Interval]] = []
         self.place: dict[str, int] = {}
 
     def hoisted(self, s: n.HoistedStorage, rec: Rec) -> n.Stmt:
@@ -80,5 +81,11 @@ def ring_buffers(stmt: n.Stmt, env: Environment) -> n.Stmt:
         return stmt
     rings = _Rings(env)
     handlers: dict[type[n.Node], Handler] = {
-        n.HoistedStorage: rings.hoisted, n.For: rings.loop, n.LetStmt: rings.let, n.Realize: rings.realize, n.Call: rings.call, n.Provide: rings.provide}
+        n.HoistedStorage: rings.hoisted,
+        n.For: rings.loop,
+        n.LetStmt: rings.let,
+        n.Realize: rings.realize,
+        n.Call: rings.call,
+        n.Provide: rings.provide,
+    }
     return rewrite(stmt, handlers)

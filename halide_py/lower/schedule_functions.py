@@ -148,7 +148,8 @@ class Placement:
 
 
 def _place(level: LoopLevel, uses: list[list[n.For]], shared: Mapping[str, SharedLoop]) -> Match:
-    """The loops that `level` names. In a loop that stages share, a level is the loop of its own stage if that encloses all uses, else the shared one."""
+    """The loops that `level` names. In a loop that stages share, a level is the loop of its own stage if that encloses all uses, else the
+    shared one."""
     if all(any(level.matches(loop.name) for loop in loops) for loops in uses):
         return level.matches
     names = {name for name, loop in shared.items() if any(map(level.matches, loop.own_loops()))}
@@ -162,7 +163,8 @@ def _position(f: Function, level: LoopLevel, place: Match, directive: str, loops
     for i, loop in enumerate(loops):
         if place(loop.name):
             return i
-    raise CompileError(f"Func {f.name} is scheduled {directive}({level.func}, {level.var}), which does not enclose all uses of {f.name}. {advice}")
+    raise CompileError(f"Func {f.name} is scheduled {directive}({level.func}, {level.var}), which does not enclose all uses of {f.name}. "
+                       f"{advice}")
 
 
 def check_levels(f: Function, s: n.Stmt, shared: Mapping[str, SharedLoop]) -> Placement:
@@ -173,7 +175,8 @@ def check_levels(f: Function, s: n.Stmt, shared: Mapping[str, SharedLoop]) -> Pl
         if not level.defined:
             raise CompileError(f"Func {f.name} has a LoopLevel that was never set ({f.where})")
     if schedule.ring_buffer is not None and hoist_level is None:
-        raise CompileError(f"Func {f.name} is scheduled ring_buffer(), but its storage is not hoisted; add hoist_storage() with a loop outside of that of "
+        raise CompileError(f"Func {f.name} is scheduled ring_buffer(), but its storage is not hoisted; add hoist_storage() with a loop "
+                           f"outside of that of "
                            f"store_at() or compute_at() ({f.where})")
     stored_here = store_level.is_inline() or store_level.same(compute_level)
     if f.extern is not None:
@@ -195,12 +198,15 @@ def check_levels(f: Function, s: n.Stmt, shared: Mapping[str, SharedLoop]) -> Pl
 
 
 def _check_nesting(f: Function, places: tuple[int, int, int], loops: list[n.For], advice: str) -> None:
-    """Allocated outside of where it is stored, stored outside of where it is computed, and no loop in between whose iterations could race."""
+    """Allocated outside of where it is stored, stored outside of where it is computed, and no loop in between whose iterations could
+    race."""
     hoist, store, compute = places
     if store > compute:
-        raise CompileError(f"Func {f.name} is stored inside the loop it is computed at; store_at must name a loop outside of compute_at. {advice}")
+        raise CompileError(f"Func {f.name} is stored inside the loop it is computed at; store_at must name a loop outside of compute_at. "
+                           f"{advice}")
     if hoist > store:
-        raise CompileError(f"The storage of Func {f.name} is hoisted to a loop inside the one it is stored at; hoist_storage must name a loop outside "
+        raise CompileError(f"The storage of Func {f.name} is hoisted to a loop inside the one it is stored at; hoist_storage must name a "
+                           f"loop outside "
                            f"of store_at. {advice}")
     for i, loop in enumerate(loops[hoist + 1:compute + 1], hoist + 1):
         if loop.kind in (n.ForType.Parallel, n.ForType.Vectorized):
@@ -286,7 +292,8 @@ def schedule_functions(env: Environment, outputs: set[str]) -> tuple[n.Stmt, Nes
         check_group(group, outputs)
         for f in group:
             if f.name in outputs and not (f.schedule.compute_level.is_inline() or f.schedule.compute_level.is_root()):
-                raise CompileError(f"Func {f.name} is an output of the pipeline, so it must be computed at root, not at another Func's loop ({f.where})")
+                raise CompileError(f"Func {f.name} is an output of the pipeline, so it must be computed at root, not at another Func's "
+                                   f"loop ({f.where})")
         used = [f for f in group if f.name in outputs or mentions(s, f.name)]  # of others every use was folded away
         if not used:
             continue

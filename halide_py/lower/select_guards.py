@@ -1,8 +1,8 @@
 """Select guards: a Select whose condition keeps an access of one of its branches in range becomes `if_then_else`.
 
-IR before: `select(x < 4, a(x), b(x - 4))`. After: `if_then_else(x < 4, a(x), b(x - 4))`: only the chosen side is evaluated, so bounds inference
-may believe the condition and the loads are really skipped. Limits: only where an argument of a call in the branch shares a variable with the
-condition and is not itself clamped; every other Select stays branch free.
+IR before: `select(x < 4, a(x), b(x - 4))`. After: `if_then_else(x < 4, a(x), b(x - 4))`: only the chosen side is evaluated, so bounds
+inference may believe the condition and the loads are really skipped. Limits: only where an argument of a call in the branch shares a
+variable with the condition and is not itself clamped; every other Select stays branch free.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ def guard_selects(e: n.Expr) -> n.Expr:
 
     def select(s: n.Select, rec: Rec) -> n.Expr:
         new: n.Select = s.map_children(rec)
-        if not _compares_variables(new.condition) or not (_decides(new.condition, new.true_value) or _decides(new.condition, new.false_value)):
+        if not _compares_variables(new.condition) or not (
+            _decides(new.condition, new.true_value) or _decides(new.condition, new.false_value)
+        ):
             return new
         return n.Call(new.type, "if_then_else", (new.condition, new.true_value, new.false_value), n.CallType.PureIntrinsic)
 

@@ -54,7 +54,11 @@ def slidable_dims(f: Function) -> list[str]:
     for d, v in enumerate(f.args if f.extern is None else ()):
         here = [u.args[d] for u in f.updates]
         for u in f.updates:
-            here += [c.args[d] for c in nodes_of([*u.values, *u.args, u.predicate], n.Call) if c.name == f.name and c.call_type is n.CallType.Halide]
+            here += [
+                c.args[d]
+                for c in nodes_of([*u.values, *u.args, u.predicate], n.Call)
+                if c.name == f.name and c.call_type is n.CallType.Halide
+            ]
         if all(isinstance(a, n.Variable) and a.name == v for a in here):
             dims.append(v)
     return dims

@@ -4,9 +4,9 @@ In: a definition with the schedules of its specializations. Out: one loop nest f
 
     if (c1) { loops of the first } else if (c2) { loops of the second } else { loops of the rest }
 
-The specializations of a specialization come before it, under both conditions. Each definition is simplified with what its condition says, so that what
-it does not read then is not computed. `specialize_fail` puts an error in the place of the loops. Behaviour: Halide's specialize (Func.cpp,
-SimplifySpecializations.cpp).
+The specializations of a specialization come before it, under both conditions. Each definition is simplified with what its condition says,
+so that what it does not read then is not computed. `specialize_fail` puts an error in the place of the loops. Behaviour: Halide's
+specialize (Func.cpp, SimplifySpecializations.cpp).
 """
 
 from __future__ import annotations
@@ -60,7 +60,11 @@ def _flat(schedule: StageSchedule, condition: n.Expr) -> Iterator[tuple[n.Expr, 
 
 def _given(d: Definition, schedule: StageSchedule, condition: n.Expr) -> Definition:
     """`d` where `condition` holds."""
-    known = {c.a.name: c.b for c in conjuncts(condition, True) if isinstance(c, n.EQ) and isinstance(c.a, n.Variable) and b.as_const(c.b) is not None}
+    known = {
+        c.a.name: c.b
+        for c in conjuncts(condition, True)
+        if isinstance(c, n.EQ) and isinstance(c.a, n.Variable) and b.as_const(c.b) is not None
+    }
 
     def simpler(e: n.Expr) -> n.Expr:
         e = rewrite(e, {n.Variable: lambda v, rec: v if v.param is None else known.get(v.name, v)})
@@ -68,7 +72,9 @@ def _given(d: Definition, schedule: StageSchedule, condition: n.Expr) -> Definit
             return e  # a choice between a bool and undef would become logic, all of it undefined
         return simplify_given(e, condition)
 
-    return dataclasses.replace(d, schedule=schedule, values=tuple(map(simpler, d.values)), args=tuple(map(simpler, d.args)), predicate=simpler(d.predicate))
+    return dataclasses.replace(
+        d, schedule=schedule, values=tuple(map(simpler, d.values)), args=tuple(map(simpler, d.args)), predicate=simpler(d.predicate)
+    )
 
 
 def _fail(s: Specialization) -> n.Stmt:

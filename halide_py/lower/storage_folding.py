@@ -4,8 +4,8 @@ IR before: `Realize g` over all rows, produced inside a serial loop `for y` that
 dimension is the smallest power of two that holds the window, and its coordinates are taken modulo it.
 
 A dimension folds along a loop when both ends of what one iteration touches move forward with the loop, and the window between them
-has a constant bound. Loops are tried from the outside in, past those of which each iteration produces all it reads. `fold_storage` gives the
-factor (and allows a window that moves backward); an assertion checks it where the window is not known to fit.
+has a constant bound. Loops are tried from the outside in, past those of which each iteration produces all it reads. `fold_storage` gives
+the factor (and allows a window that moves backward); an assertion checks it where the window is not known to fit.
 Limits: one dimension a loop; not along vectorized dimensions. Source: Ragan-Kelley et al., PLDI 2013, section 4.3; behaviour of
 Halide's src/StorageFolding.cpp.
 """
@@ -89,7 +89,8 @@ def _starts_afresh(loop: n.For, name: str, values: FuncValues) -> bool:
 
 
 def _in_steady_state(loop: n.For) -> n.Stmt:
-    """The body of a loop as it runs once windows slide along it: the box of a Select is the union of both sides, which no single iteration writes."""
+    """The body of a loop as it runs once windows slide along it: the box of a Select is the union of both sides, which no single iteration
+    writes."""
 
     def select(e: n.Select, rec: Rec) -> n.Expr:
         slides = is_likely(e.condition) and mentions(e.condition, loop.name)
@@ -152,11 +153,13 @@ def _window(low: n.Expr, high: n.Expr, loop: n.For, iterations: int) -> n.Expr:
 
 
 def _find(r: n.Realize, f: Function, values: FuncValues, passed: bool) -> list[_Fold]:
-    """The folds of one realization; `passed`: to an extern stage. Raises CompileError when one was asked for that cannot be shown to be right."""
+    """The folds of one realization; `passed`: to an extern stage. Raises CompileError when one was asked for that cannot be shown to be
+    right."""
     asked = {d: _asked(f, v) for d, v in enumerate(f.args)}
     if passed:
         if any(a is not None for a in asked.values()):
-            raise CompileError(f"Func {f.name} is scheduled fold_storage(), but an extern stage reads or writes it, which needs its storage in one piece; "
+            raise CompileError(f"Func {f.name} is scheduled fold_storage(), but an extern stage reads or writes it, which needs its "
+                               f"storage in one piece; "
                                f"drop the directive ({f.where})")
         return []
     dims = slidable_dims(f)
@@ -175,8 +178,10 @@ def _find(r: n.Realize, f: Function, values: FuncValues, passed: bool) -> list[_
     for d in candidates:
         if asked[d] is not None:
             v = f.args[d]
-            raise CompileError(f"Func {f.name} is scheduled fold_storage({v}, ...), but its storage is not accessed in order along {v} by one serial loop "
-                               f"that it is stored outside of and computed inside of; fold_storage needs store_at() or store_root() with compute_at() "
+            raise CompileError(f"Func {f.name} is scheduled fold_storage({v}, ...), but its storage is not accessed in order along {v} by "
+                               f"one serial loop "
+                               f"that it is stored outside of and computed inside of; fold_storage needs store_at() or store_root() with "
+                               f"compute_at() "
                                f"inside a serial loop over {v} ({f.where})")
     return found
 
@@ -189,15 +194,26 @@ def _is_fresh(loop: n.For, name: str, values: FuncValues) -> bool:
         return written is None
     following = {loop.name: b.add(n.Variable(loop.min.type, loop.name), b.i32(1))}
     for t, w in zip(touched.intervals, written.intervals):
-        if t.max is not None and w.min is not None and monotonic(t.max, loop.name) in (0, 1) and prove(n.LT(t.max, substitute(following, w.min))):
+        if (
+            t.max is not None
+            and w.min is not None
+            and monotonic(t.max, loop.name) in (0, 1)
+            and prove(n.LT(t.max, substitute(following, w.min)))
+        ):
             return True
-        if t.min is not None and w.max is not None and monotonic(t.min, loop.name) in (0, -1) and prove(n.LT(substitute(following, w.max), t.min)):
+        if (
+            t.min is not None
+            and w.max is not None
+            and monotonic(t.min, loop.name) in (0, -1)
+            and prove(n.LT(substitute(following, w.max), t.min))
+        ):
             return True
     return False
 
 
 def _with_windows(s: n.Stmt, f: Function, folds: list[_Fold], values: FuncValues) -> n.Stmt:
-    """The body of an async Func's realization with a mark in each loop that its producer must not run ahead of its consumers in without limit: where
+    """The body of an async Func's realization with a mark in each loop that its producer must not run ahead of its consumers in without
+    limit: where
     storage is folded, and where an iteration writes again what an earlier one may still be read of."""
     index = 0
 

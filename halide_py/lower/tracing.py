@@ -1,7 +1,8 @@
 """Tracing: report loads, stores, realizations and productions of the Funcs and images the user marked.
 
-IR before: Provide, calls, Realize, Produce. After: the same with calls of `halide_trace_helper` around them (an Extern call: event, coordinates, value). A
-traced value is bound by a let, reported, and used. Behaviour: Halide's src/Tracing.cpp; the text comes from the runtime.
+IR before: Provide, calls, Realize, Produce. After: the same with calls of `halide_trace_helper` around them (an Extern call: event,
+coordinates, value). A traced value is bound by a let, reported, and used. Behaviour: Halide's src/Tracing.cpp; the text comes from the
+runtime.
 """
 
 from __future__ import annotations
@@ -25,16 +26,45 @@ from .environment import Environment
 from .extern_stages import BUFFER_MARKS
 from .schedule_functions import head_productions
 
-EVENTS = {"load": 0, "store": 1, "begin_realization": 2, "end_realization": 3, "produce": 4, "end_produce": 5, "consume": 6, "end_consume": 7,
-          "begin_pipeline": 8, "end_pipeline": 9, "tag": 10}
+EVENTS = {
+    "load": 0,
+    "store": 1,
+    "begin_realization": 2,
+    "end_realization": 3,
+    "produce": 4,
+    "end_produce": 5,
+    "consume": 6,
+    "end_consume": 7,
+    "begin_pipeline": 8,
+    "end_pipeline": 9,
+    "tag": 10,
+}
 
 
-def event(kind: str, func: str, parent: n.Expr, coordinates: Sequence[n.Expr] = (), value: n.Expr | None = None, index: int = 0, tag: n.Expr | str = "",
-          t: Type | None = None) -> n.Expr:
-    """The intrinsic call that reports one event: trace(func, event, parent, value index, type, tag, number of coordinates, coordinates..., [value])."""
+def event(
+    kind: str,
+    func: str,
+    parent: n.Expr,
+    coordinates: Sequence[n.Expr] = (),
+    value: n.Expr | None = None,
+    index: int = 0,
+    tag: n.Expr | str = "",
+    t: Type | None = None,
+) -> n.Expr:
+    """The intrinsic call that reports one event: trace(func, event, parent, value index, type, tag, number of coordinates, coordinates...,
+    [value])."""
     of = value.type if value is not None else t or INT32
     label = b.string(tag) if isinstance(tag, str) else tag
-    fixed = (b.string(func), b.i32(EVENTS[kind]), parent, b.i32(index), b.i32(int(of.code())), b.i32(of.bits()), label, b.i32(len(coordinates)))
+    fixed = (
+        b.string(func),
+        b.i32(EVENTS[kind]),
+        parent,
+        b.i32(index),
+        b.i32(int(of.code())),
+        b.i32(of.bits()),
+        label,
+        b.i32(len(coordinates)),
+    )
     return n.Call(INT32, "trace", (*fixed, *coordinates, *(() if value is None else (value,))), n.CallType.Intrinsic)
 
 
@@ -182,7 +212,8 @@ def inject_tracing(stmt: n.Stmt, env: Environment, outputs: Mapping[str, Functio
 
 
 def _inside_checks(stmt: n.Stmt, wrap: Callable[[n.Stmt], n.Stmt]) -> n.Stmt:
-    """Apply `wrap` to the smallest part of the statement after the checks of the arguments: the let chain or realization that holds the production."""
+    """Apply `wrap` to the smallest part of the statement after the checks of the arguments: the let chain or realization that holds the
+    production."""
     done = False
 
     def walk(s: n.Stmt) -> n.Stmt:

@@ -1,9 +1,9 @@
 """Funcs whose every value is relied upon, also those that only the excess of a tail reads.
 
-Before: stages of which RoundUp and ShiftInwards compute more than is asked for. After: the names of Funcs that must be computed for that excess,
-too. Of all others the excess reads what happens to be in memory, and what it makes of it nobody reads: asking for more would ask more of the inputs,
-which Halide does not. Relied upon are values that limit an index, values given to a C function of the user's or to require(), and
-what these follow from.
+Before: stages of which RoundUp and ShiftInwards compute more than is asked for. After: the names of Funcs that must be computed for that
+excess, too. Of all others the excess reads what happens to be in memory, and what it makes of it nobody reads: asking for more would ask
+more of the inputs, which Halide does not. Relied upon are values that limit an index, values given to a C function of the user's or to
+require(), and what these follow from.
 """
 
 from __future__ import annotations

@@ -28,7 +28,8 @@ def _copies(loop: n.For) -> tuple[int, bool]:
         return exact, False
     most = constant_bound(extent, True)
     if most is None or most > LARGEST:
-        raise CompileError(f"Loop {loop.name} is unrolled, but its extent {to_text(loop.extent)} is not a constant and has no small constant bound; "
+        raise CompileError(f"Loop {loop.name} is unrolled, but its extent {to_text(loop.extent)} is not a constant and has no small "
+                           f"constant bound; "
                            "split it by a constant factor first, or promise the extent with bound()")
     return most, True
 

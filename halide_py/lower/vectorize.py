@@ -88,7 +88,8 @@ class _Widen:
     def serial(self, s: n.Stmt) -> n.Stmt:
         """`s`, which could not be widened, as a loop over the lanes; lets it needs are evaluated again per lane."""
         here = n.Variable(INT32, self.loop.name)
-        private = self.private - {a.name for a in nodes_of(s, n.Allocate)}  # what is allocated in the loop over the lanes has no place for others
+        # what is allocated in the loop over the lanes has no place for others
+        private = self.private - {a.name for a in nodes_of(s, n.Allocate)}
 
         def index(old: n.Expr, new: n.Expr) -> n.Expr:
             offset = v.broadcast(b.sub(here, self.loop.min), old.type.lanes())
@@ -243,7 +244,8 @@ class _Widen:
         return n.Store(s.name, self.up(s.value, value), index, self.up(s.predicate, p), s.param)
 
     def steady(self, s: n.Store, rec: Rec) -> n.Stmt | None:
-        """A store with conditions marked likely that differ between lanes (tails of splits): a test that all hold in front of the store without them."""
+        """A store with conditions marked likely that differ between lanes (tails of splits): a test that all hold in front of the store
+        without them."""
         if not s.symbols & _LIKELY:
             return None
         marks = [c for c in nodes_of(s, n.Call) if c.name == "likely" and c.type.is_bool() and rec(c.args[0]) is not c.args[0]]

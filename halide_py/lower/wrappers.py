@@ -1,9 +1,11 @@
 """Wrappers: callers for which a Func has a wrapper or a clone (`in_`, `clone_in`) call that instead.
 
-Before: `g(x) = f(x)`, where f has the wrapper `f_in_g` for g. After: `g(x) = f_in_g(x)`, `f_in_g(x) = f(x)`; users' Functions stay as they are.
+Before: `g(x) = f(x)`, where f has the wrapper `f_in_g` for g. After: `g(x) = f_in_g(x)`, `f_in_g(x) = f(x)`; users' Functions stay as they
+are.
 
-A wrapper for one caller goes before the one for all callers; wrappers of a Func call the Func itself. A wrapper that is wrapped in turn for the same
-caller is called through its own wrapper. Images have wrappers likewise; in their definitions stands another Parameter for the image. Behaviour: Halide's WrapCalls.cpp.
+A wrapper for one caller goes before the one for all callers; wrappers of a Func call the Func itself. A wrapper that is wrapped in turn for
+the same caller is called through its own wrapper. Images have wrappers likewise; in their definitions stands another Parameter for the
+image. Behaviour: Halide's WrapCalls.cpp.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ def _number(value: float, like: Any) -> Expr:
 
 
 def _log1p(e: Any) -> Expr:
-    """log(1 + e) for e in [0, 1], to full precision for small e. Source: Higham, Accuracy and Stability of Numerical Algorithms, section 1.14.1."""
+    """log(1 + e) for e in [0, 1], to full precision for small e. Source: Higham, Accuracy and Stability of Numerical Algorithms, section
+    1.14.1."""
     u = strict_float(1 + e)
     return select(u == 1, e, log(u) * e / strict_float(u - 1))  # type: ignore[no-any-return]
 

@@ -25,8 +25,8 @@ def matmul(a: Any, b: Any, inner: Any) -> Func:
 def conv2d(image: Any, weights: Any, channels: Any, width: Any, height: Any, bias: Any = None) -> Func:
     """A convolution layer without padding: out[x, y, k, n] = bias[k] + sum of image[x + i, y + j, c, n] * weights[i, j, c, k].
 
-    i is in [0, width), j in [0, height), c in [0, channels). As NumPy arrays in Buffers images are (n, c, y, x), weights (k, c, j, i). For padding give
-    the image a boundary condition and read it from -1 on, say.
+    i is in [0, width), j in [0, height), c in [0, channels). As NumPy arrays in Buffers images are (n, c, y, x), weights (k, c, j, i). For
+    padding give the image a boundary condition and read it from -1 on, say.
     """
     f, w = as_func(image, "conv2d", 4), as_func(weights, "conv2d", 4)
     x, y, k, n = Var("x"), Var("y"), Var("k"), Var("n")

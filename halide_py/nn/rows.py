@@ -1,7 +1,7 @@
 """Reductions along dimension 0 of a Func, each with its derivative: logsumexp, softmax, log_softmax, cross_entropy, layer_norm.
 
-A sum or maximum over a row is taken in lanes first, `p[lane] = sum over t of row[16 t + lane]`, then over the lanes, so that a row is read in vectors; rows
-run in threads. Derivatives use the maximum and the sum of the forward pass again.
+A sum or maximum over a row is taken in lanes first, `p[lane] = sum over t of row[16 t + lane]`, then over the lanes, so that a row is read
+in vectors; rows run in threads. Derivatives use the maximum and the sum of the forward pass again.
 """
 
 from __future__ import annotations
@@ -141,7 +141,9 @@ def softmax(z: Any, size: Any) -> Any:
 @softmax.backward
 def _(adjoint: Any, result: Any, z: Any, size: Any) -> Any:
     first, *rest = dims(result)
-    inner = _over_rows("softmax_inner", rest, size, Expr.of(const(result.type(), 0)), lambda i: adjoint[row(i, rest)] * result[row(i, rest)], _add)
+    inner = _over_rows(
+        "softmax_inner", rest, size, Expr.of(const(result.type(), 0)), lambda i: adjoint[row(i, rest)] * result[row(i, rest)], _add
+    )
     d = Func("d_softmax")
     d[row(first, rest)] = result[row(first, rest)] * (adjoint[row(first, rest)] - inner[tuple(rest)])
     return rooted(d), None
@@ -190,7 +192,9 @@ def _(adjoint: Any, result: Any, z: Any, labels: Any, size: Any) -> Any:
     first, *rest = dims(f)
     here, d = tuple(rest), Func("d_cross_entropy")
     label = _label(labels, here, size)
-    d[row(first, rest)] = adjoint[here] * (_probability(f[row(first, rest)], _PARTS[result.function], here) - select(first == label, _number(1, f), _number(0, f)))
+    d[row(first, rest)] = adjoint[here] * (
+        _probability(f[row(first, rest)], _PARTS[result.function], here) - select(first == label, _number(1, f), _number(0, f))
+    )
     return rooted(d), None, None
 
 

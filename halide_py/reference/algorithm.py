@@ -163,7 +163,9 @@ class Evaluator:
                 target[place] = stored if place else stored[0]
         return grown
 
-    def _prefetch(self, f: Function, d: Definition, names: dict[str, Array], rank: int, domain: list[tuple[str, range]], result: _Computed) -> None:
+    def _prefetch(
+        self, f: Function, d: Definition, names: dict[str, Array], rank: int, domain: list[tuple[str, range]], result: _Computed
+    ) -> None:
         """Compute at once the boxes that a stage certainly needs of other Funcs, rather than growing them tap by tap."""
         names = {name: a.reshape(a.shape + (1,) * len(domain)) for name, a in names.items()}
         for i, (name, values) in enumerate(domain):

@@ -25,7 +25,16 @@ _COMPARE: dict[type[n.Expr], np.ufunc] = {
 _WRAPPING: dict[type[n.Expr], np.ufunc] = {n.Add: np.add, n.Sub: np.subtract, n.Mul: np.multiply}
 _BITWISE: dict[str, np.ufunc] = {
     "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor, "bitwise_not": np.invert}
-_IDENTITY = ("likely", "likely_if_innermost", "strict_float", "unsafe_promise_clamped", "memoize_tag", "print", "stop_gradient", "custom_gradient")
+_IDENTITY = (
+    "likely",
+    "likely_if_innermost",
+    "strict_float",
+    "unsafe_promise_clamped",
+    "memoize_tag",
+    "print",
+    "stop_gradient",
+    "custom_gradient",
+)
 
 
 def value_dtype(t: Type) -> np.dtype[Any]:

@@ -42,8 +42,10 @@ def index_box(index: Sequence[Array], active: Array) -> Box | None:
     """The box around the coordinates at the points that count; None if there are none."""
     if not active.any():
         return None
-    chosen = [np.broadcast_to(i, np.broadcast_shapes(i.shape, active.shape))[np.broadcast_to(active, np.broadcast_shapes(i.shape, active.shape))]
-              for i in index]
+    chosen = [
+        np.broadcast_to(i, np.broadcast_shapes(i.shape, active.shape))[np.broadcast_to(active, np.broadcast_shapes(i.shape, active.shape))]
+        for i in index
+    ]
     return tuple((int(c.min()), int(c.max())) for c in chosen)
 
 

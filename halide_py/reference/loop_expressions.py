@@ -288,7 +288,18 @@ _EXPRS: dict[type[n.Expr], Callable[[Evaluator, Any], Thunk]] = {
     n.Shuffle: _E._shuffle, n.VectorReduce: _E._vector_reduce, **dict.fromkeys(scalar.BINARY, _E._binary),
 }
 _LAZY: dict[str, Callable[[Evaluator, n.Call, list[Thunk]], Thunk]] = {
-    "if_then_else": _E._if_then_else, "require": _E._require, "print": _E._print, "print_when": _E._print,
-    "undef": _E._undef, "trace": _E._trace, "stringify": _E._trace, "memo_fetch": _E._trace, "memo_keep": _E._trace, "prefetch": _E._trace, "debug_to_file": _E._trace,
-    "semaphores": _E._semaphores, "semaphore_acquire": _E._semaphore, "semaphore_release": _E._semaphore,
+    "if_then_else": _E._if_then_else,
+    "require": _E._require,
+    "print": _E._print,
+    "print_when": _E._print,
+    "undef": _E._undef,
+    "trace": _E._trace,
+    "stringify": _E._trace,
+    "memo_fetch": _E._trace,
+    "memo_keep": _E._trace,
+    "prefetch": _E._trace,
+    "debug_to_file": _E._trace,
+    "semaphores": _E._semaphores,
+    "semaphore_acquire": _E._semaphore,
+    "semaphore_release": _E._semaphore,
 }

@@ -181,10 +181,20 @@ class Interpreter(Evaluator):
 
 _I = Interpreter
 _STMTS: dict[type[n.Stmt], Callable[[Interpreter, Any], Action]] = {
-    n.LetStmt: _I._let_stmt, n.Assert: _I._assert, n.Produce: _I._produce, n.HoistedStorage: _I._produce, n.Atomic: _I._produce, n.Fork: _I._fork,
-    n.For: _I._for, n.Store: _I._store,
-    n.Provide: _I._provide, n.Realize: _I._realize, n.Allocate: _I._allocate, n.Block: _I._block,
-    n.IfThenElse: _I._if, n.Evaluate: _I._evaluate,
+    n.LetStmt: _I._let_stmt,
+    n.Assert: _I._assert,
+    n.Produce: _I._produce,
+    n.HoistedStorage: _I._produce,
+    n.Atomic: _I._produce,
+    n.Fork: _I._fork,
+    n.For: _I._for,
+    n.Store: _I._store,
+    n.Provide: _I._provide,
+    n.Realize: _I._realize,
+    n.Allocate: _I._allocate,
+    n.Block: _I._block,
+    n.IfThenElse: _I._if,
+    n.Evaluate: _I._evaluate,
 }
 
 

@@ -30,7 +30,8 @@ ERRORS: dict[str, tuple[str, int]] = {
     "buffer_allocation_too_large": ("Total allocation for buffer {0} is {1}, which exceeds the maximum size of {2}", -5),
     "buffer_extents_negative": ("The extents for buffer {0} dimension {1} is negative ({2})", -28),
     "buffer_extents_too_large": ("Product of extents for buffer {0} is {1}, which exceeds the maximum size of {2}", -6),
-    "constraints_make_required_region_smaller": ("Applying the constraints on {0} to the required region made it smaller in dimension {1}.", -7),
+    "constraints_make_required_region_smaller": ("Applying the constraints on {0} to the required region made it smaller in dimension "
+                                                 "{1}.", -7),
     "constraint_violated": ("Constraint violated: {0} ({1}) == {2} ({3})", -8),
     "param_too_small_i64": ("Parameter {0} is {1} but must be at least {2}", -9),
     "param_too_small_u64": ("Parameter {0} is {1} but must be at least {2}", -9),
@@ -43,7 +44,8 @@ ERRORS: dict[str, tuple[str, int]] = {
     "unaligned_host_ptr": ("The host pointer of {0} is not aligned to a {1} bytes boundary.", -24),
     "host_is_null": ("The host pointer of {0} is null, but the pipeline will access it on the host.", -34),
     "bad_fold": ("The folded storage dimension {1} of {0} was accessed out of order by loop {2}.", -25),
-    "fold_factor_too_small": ("The fold factor ({2}) of dimension {1} of {0} is too small to store the required region accessed by loop {3} ({4}).", -26),
+    "fold_factor_too_small": ("The fold factor ({2}) of dimension {1} of {0} is too small to store the required region accessed by loop "
+                              "{3} ({4}).", -26),
     "requirement_failed": ("Requirement Failed: ({0}) {1}", -27),
     "specialize_fail": ("A schedule specialized with specialize_fail() was chosen: {0}", -31),
     "storage_bound_too_small": (

@@ -1,4 +1,5 @@
-"""The meaning of every operation on one value: integers are Python ints in range, bools 0 or 1, floats are Python floats rounded to their type.
+"""The meaning of every operation on one value: integers are Python ints in range, bools 0 or 1, floats are Python floats rounded to their
+type.
 
 Floats compute in double and round once per operation, which for +, -, *, / and sqrt of float16 and float32 is the IEEE result.
 """
@@ -70,7 +71,8 @@ def _float_div(a: float, b: float) -> float:
 
 
 def _float_mod(t: Type) -> Operation:
-    """a - b * floor(a / b), the quotient rounded, the rest at once: where the quotient has more digits than the type, this is not below b."""
+    """a - b * floor(a / b), the quotient rounded, the rest at once: where the quotient has more digits than the type, this is not below
+    b."""
     of = np.float64 if t.bits() == 64 else np.float32
 
     def modulo(a: float, b: float) -> float:

@@ -74,7 +74,8 @@ class BufferArgument:
     def _flat_position(self, index: int) -> tuple[int, ...]:
         place = self.positions.get(index)
         if place is None:
-            raise InternalError(f"Access of buffer {self.name} at flat index {index}: no element of it (extents {self.extents}, strides {self.strides})")
+            raise InternalError(f"Access of buffer {self.name} at flat index {index}: no element of it (extents {self.extents}, strides "
+                                f"{self.strides})")
         return place
 
     def _get(self, place: tuple[int, ...]) -> Value:
@@ -149,7 +150,8 @@ class Region:
 
 
 class Flat:
-    """An allocation of so many elements of a type. Unless `strict`, an element never written reads as garbage, as it does from real memory."""
+    """An allocation of so many elements of a type. Unless `strict`, an element never written reads as garbage, as it does from real
+    memory."""
 
     def __init__(self, name: str, size: int, t: Type, strict: bool) -> None:
         self.name, self.size, self.type, self.strict = name, size, t, strict

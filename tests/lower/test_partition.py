@@ -10,7 +10,24 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from statements import PARALLEL, VECTOR, add, chain, likely_clamp, load, loop, loops, lt, mul, names_bound_once, run, serial, store, sub, var  # noqa: E402
+from statements import (  # noqa: E402
+    PARALLEL,
+    VECTOR,
+    add,
+    chain,
+    likely_clamp,
+    load,
+    loop,
+    loops,
+    lt,
+    mul,
+    names_bound_once,
+    run,
+    serial,
+    store,
+    sub,
+    var,
+)
 
 from halide_py.errors import CompileError  # noqa: E402
 from halide_py.ir import build as b  # noqa: E402

@@ -43,7 +43,8 @@ def simplify_given(e: n.Expr, condition: n.Expr) -> n.Expr:
 
 
 def prove(condition: n.Expr, bounds: Limits = None) -> bool:
-    """Whether `condition` (a scalar bool) is certain to hold for all values of its variables, within `bounds` where given. False: not proved."""
+    """Whether `condition` (a scalar bool) is certain to hold for all values of its variables, within `bounds` where given. False: not
+    proved."""
     s = Simplifier(bounds)
     with deep_recursion():
         return _prove(s, s.expr(condition))

@@ -1,4 +1,5 @@
-"""Leaves, lets, casts and calls: constants fold with the meaning of the type, shifts become products and quotients, choices that are known are made."""
+"""Leaves, lets, casts and calls: constants fold with the meaning of the type, shifts become products and quotients, choices that are known
+are made."""
 
 from __future__ import annotations
 

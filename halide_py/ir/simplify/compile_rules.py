@@ -28,7 +28,12 @@ _COMPILED: dict[type[n.Node], Compiled] = {}
 _COMMUTE = (n.Add, n.Mul, n.Min, n.Max, n.And, n.Or, n.EQ, n.NE)
 _GUARDS = {n.Add: "({} + {})", n.Sub: "({} - {})", n.Mul: "({} * {})", n.LT: "({} < {})", n.LE: "({} <= {})", n.And: "({} and {})",
            n.Or: "({} or {})", n.Mod: "euclid_mod({}, {})", n.Div: "euclid_div({}, {})", n.Min: "min({}, {})", n.Max: "max({}, {})"}
-_TYPES = {"int": "t.is_int_or_uint() and not t.is_bool()", "exact": "t.overflow_is_undefined()", "float": "t.is_float()", "bool": "t.is_bool()"}
+_TYPES = {
+    "int": "t.is_int_or_uint() and not t.is_bool()",
+    "exact": "t.overflow_is_undefined()",
+    "float": "t.is_float()",
+    "bool": "t.is_bool()",
+}
 
 
 def apply_rules(s: Simplifier, e: n.Expr) -> n.Expr:

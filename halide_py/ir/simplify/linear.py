@@ -50,7 +50,9 @@ def _keep(e: n.Expr) -> n.Expr:
 _SMALL = 48  # visits after which sharing is looked for
 
 
-def gather(root: n.Expr, leaf: Callable[[n.Expr], n.Expr] | None = None, opaque: frozenset[n.Expr] | set[n.Expr] = frozenset()) -> tuple[Terms, int]:
+def gather(
+    root: n.Expr, leaf: Callable[[n.Expr], n.Expr] | None = None, opaque: frozenset[n.Expr] | set[n.Expr] = frozenset()
+) -> tuple[Terms, int]:
     """The linear form of `root`. `leaf` simplifies the parts that are no sums; sums in `opaque` are taken as terms."""
     terms: Terms = {}
     constant = 0
@@ -187,7 +189,8 @@ def _signed_sum(parts: list[tuple[n.Expr, bool]]) -> n.Expr:
 
 
 def rebuild(t: Type, terms: Terms, constant: int) -> n.Expr:
-    """The expression of a linear form: terms with the same factor share one multiplication, subtraction where a factor is negative, the constant last."""
+    """The expression of a linear form: terms with the same factor share one multiplication, subtraction where a factor is negative, the
+    constant last."""
     if not terms:
         return const(t, constant)
     groups: dict[int, list[tuple[n.Expr, bool]]] = {}

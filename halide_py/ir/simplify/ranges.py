@@ -86,7 +86,15 @@ def _div(r: Range, s: Range) -> Range:
         least = max(s[0], 1)
         most = None if s[1] is None else max(s[1], least)  # facts that exclude each other leave no range
         low = None if r[0] is None else r[0] // least if r[0] < 0 else 0 if most is None or s[0] == 0 else r[0] // most
-        high = None if r[1] is None else r[1] // least if r[1] >= 0 else (0 if s[0] == 0 else -1) if most is None or s[0] == 0 else r[1] // most
+        high = (
+            None
+            if r[1] is None
+            else r[1] // least
+            if r[1] >= 0
+            else (0 if s[0] == 0 else -1)
+            if most is None or s[0] == 0
+            else r[1] // most
+        )
         return low, high
     if r[0] is None or r[1] is None:
         return UNKNOWN

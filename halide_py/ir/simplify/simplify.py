@@ -42,7 +42,8 @@ _shared: ContextVar[Memo | None] = ContextVar("_shared", default=None)
 
 @contextlib.contextmanager
 def remembering() -> Iterator[None]:
-    """What is simplified without facts inside is simplified once. It is forgotten at the end: results never depend on earlier compilations."""
+    """What is simplified without facts inside is simplified once. It is forgotten at the end: results never depend on earlier
+    compilations."""
     token = _shared.set(Memo(_ALL, set()))
     try:
         yield

@@ -1,4 +1,5 @@
-"""Statements: what never runs goes, loops of one iteration become lets, lets that are trivial, used once or equal to another are substituted.
+"""Statements: what never runs goes, loops of one iteration become lets, lets that are trivial, used once or equal to another are
+substituted.
 
 Conditions of if and assert, and the ranges of loops, are facts inside. Lets nobody uses are dropped in one pass over the
 result (`drop_dead_lets`), so chains of lets cost time linear in their number.
@@ -284,9 +285,21 @@ def _fork(s: Simplifier, one: n.Fork) -> n.Stmt:
 
 
 _HANDLERS: dict[type[n.Node], StmtHandler] = {
-    n.Fork: _fork, n.Atomic: _produce,
-    n.LetStmt: _let, n.IfThenElse: _if, n.For: _for, n.Block: _block, n.Produce: _produce, n.HoistedStorage: _produce, n.Assert: _assert, n.Store: _store,
-    n.Provide: _provide, n.Realize: _realize, n.Allocate: _allocate, n.Evaluate: _evaluate}
+    n.Fork: _fork,
+    n.Atomic: _produce,
+    n.LetStmt: _let,
+    n.IfThenElse: _if,
+    n.For: _for,
+    n.Block: _block,
+    n.Produce: _produce,
+    n.HoistedStorage: _produce,
+    n.Assert: _assert,
+    n.Store: _store,
+    n.Provide: _provide,
+    n.Realize: _realize,
+    n.Allocate: _allocate,
+    n.Evaluate: _evaluate,
+}
 
 
 def drop_dead_lets(root: Any) -> Any:
@@ -333,7 +346,8 @@ def _without_lets(root: n.Node, dead: dict[str, list[n.Expr]]) -> Any:
             while (type(inner) is n.LetStmt or type(inner) is n.Let) and inner not in memo:
                 chain.append(inner)
                 inner = inner.body
-            new = memo[inner] if inner in memo else inner.map_children(rec) if inner.mask & want else inner  # noqa: F821 (deleted below, on purpose)
+            # F821: `rec` is deleted at the end, on purpose
+            new = memo[inner] if inner in memo else inner.map_children(rec) if inner.mask & want else inner  # noqa: F821
             for let in reversed(chain):
                 if let.name not in dead:
                     value = rec(let.value)  # noqa: F821 (deleted below, on purpose)

@@ -109,12 +109,19 @@ def shuffles(s: Simplifier, e: n.Shuffle) -> n.Expr:
         one = lane_of(s, vectors, indices[0])
         if one is not None:
             return one
-    if all(type(v) is n.Broadcast and v.value.type.is_scalar() for v in vectors) and len({v.value for v in vectors}) == 1:  # type: ignore[attr-defined]
-        return n.Broadcast(vectors[0].value, len(indices))  # type: ignore[attr-defined]
+    spread = {v.value if type(v) is n.Broadcast and v.value.type.is_scalar() else None for v in vectors}
+    same = spread.pop() if len(spread) == 1 else None
+    if same is not None:
+        return n.Broadcast(same, len(indices))
     if len(vectors) == 1:
         v = vectors[0]
         step = indices[1] - indices[0] if len(indices) > 1 else 1
-        if type(v) is n.Ramp and v.base.type.is_scalar() and v.type.is_int_or_uint() and all(i == indices[0] + k * step for k, i in enumerate(indices)):
+        if (
+            type(v) is n.Ramp
+            and v.base.type.is_scalar()
+            and v.type.is_int_or_uint()
+            and all(i == indices[0] + k * step for k, i in enumerate(indices))
+        ):
             first = n.Add(v.base, n.Mul(v.stride, const(v.stride.type, indices[0])))
             return s.expr(n.Ramp(first, n.Mul(v.stride, const(v.stride.type, step)), len(indices)))
         if type(v) is n.Shuffle:

@@ -1,7 +1,7 @@
 """C's types and operators on IR expressions: promotions, usual conversions, constants that fold as the C compiler folds them.
 
-A C type is one of the language's scalar types. Conditions are bools of the IR; where C counts with them they are converted to int, and back without a trace.
-Source: ISO C11, sections 6.3.1, 6.4.4, 6.5.
+A C type is one of the language's scalar types. Conditions are bools of the IR; where C counts with them they are converted to int, and back
+without a trace. Source: ISO C11, sections 6.3.1, 6.4.4, 6.5.
 """
 
 from __future__ import annotations
@@ -23,8 +23,15 @@ UNSIGNED, SIZE = UInt(32), UInt(64)
 _ARITHMETIC: dict[str, Callable[[n.Expr, n.Expr], n.Expr]] = {"+": n.Add, "-": n.Sub, "*": n.Mul}
 _COMPARISONS: dict[str, Callable[[n.Expr, n.Expr], n.Expr]] = {"<": n.LT, "<=": n.LE, ">": n.GT, ">=": n.GE, "==": n.EQ, "!=": n.NE}
 _BITS = {"&": "bitwise_and", "|": "bitwise_or", "^": "bitwise_xor"}
-_WHOLE: dict[str, Callable[[int, int], int]] = {"&": lambda x, y: x & y, "|": lambda x, y: x | y, "^": lambda x, y: x ^ y, "<<": lambda x, y: x << y,
-                                                ">>": lambda x, y: x >> y, "/": lambda x, y: quotient(x, y), "%": lambda x, y: x - quotient(x, y) * y}
+_WHOLE: dict[str, Callable[[int, int], int]] = {
+    "&": lambda x, y: x & y,
+    "|": lambda x, y: x | y,
+    "^": lambda x, y: x ^ y,
+    "<<": lambda x, y: x << y,
+    ">>": lambda x, y: x >> y,
+    "/": lambda x, y: quotient(x, y),
+    "%": lambda x, y: x - quotient(x, y) * y,
+}
 
 
 def quotient(x: int, y: int) -> int:
@@ -142,7 +149,8 @@ _ESCAPES = {"n": 10, "t": 9, "r": 13, "a": 7, "b": 8, "f": 12, "v": 11, "\\": 92
 
 
 def constant(kind: str, text: str) -> n.Expr:
-    """A constant as it is written. One of long double is a double, which is exact where it is converted at once (`(double)1e-16L`, as in float.h)."""
+    """A constant as it is written. One of long double is a double, which is exact where it is converted at once (`(double)1e-16L`, as in
+    float.h)."""
     if kind == "char":
         return b.const(INT32, _character(text[1:-1]))
     if "float" in kind or "double" in kind:

@@ -253,7 +253,10 @@ class Expressions:
         elif isinstance(target, self.ast.ArrayRef):
             slot, index = self._element(target)
         else:
-            raise Refusal("a pointer" if isinstance(target, self.ast.UnaryOp) else _REFUSED.get(type(target).__name__, "an assignment to this"), target)
+            raise Refusal(
+                "a pointer" if isinstance(target, self.ast.UnaryOp) else _REFUSED.get(type(target).__name__, "an assignment to this"),
+                target,
+            )
         if isinstance(slot, n.Expr) or slot.const:
             raise Refusal(f"an assignment to {self._name(target)}, which is const", target)
         if slot.dims and isinstance(target, self.ast.ID):
@@ -266,8 +269,13 @@ class Expressions:
         assert isinstance(held, tuple)
         known = b.as_int(index)
         self.here().values[slot.number] = tuple(
-            new if known == k else old if known is not None else b.select(c.truth(c.binary("==", index, b.const(index.type, k))), new, self._read(slot, k, target))
-            for k, old in enumerate(held))
+            new
+            if known == k
+            else old
+            if known is not None
+            else b.select(c.truth(c.binary("==", index, b.const(index.type, k))), new, self._read(slot, k, target))
+            for k, old in enumerate(held)
+        )
         return new
 
     def _name(self, target: Any) -> str:
@@ -284,7 +292,8 @@ class Expressions:
         return found
 
     def call(self, node: Any) -> n.Expr | None:
-        """A call: of a function of the source, which is translated too, of one declared by `hl.extern` that has a rule, or of the C library. None for void."""
+        """A call: of a function of the source, which is translated too, of one declared by `hl.extern` that has a rule, or of the C
+        library. None for void."""
         if not isinstance(node.name, self.ast.ID):
             raise Refusal("a call of a function pointer", node)
         name, given = node.name.name, list(node.args.exprs) if node.args else []
@@ -311,7 +320,8 @@ class Expressions:
         rule = f"{name}.gradient(lambda adjoint, result, {names}: ...)"
         if declared:
             raise Refusal(f"a call of {name}(), which has no gradient rule (register one before: {rule})", node)
-        raise Refusal(f"a call of {name}(), of which the source has no definition (declare it before, with a rule: {name} = hl.extern(...), {rule})", node)
+        raise Refusal(f"a call of {name}(), of which the source has no definition (declare it before, with a rule: {name} = "
+                      f"hl.extern(...), {rule})", node)
 
     def inline(self, function: Any, given: Sequence[Any], node: Any) -> n.Expr | None:
         """The value of a call of a function of the source (defined with the statements)."""

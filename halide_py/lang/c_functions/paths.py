@@ -1,8 +1,9 @@
 """Ways through a C function: what its variables hold on each, under which condition it is taken, and what they hold where ways meet.
 
-A `Path` is the way that is being followed. Its conditions are those under which it is taken since each enclosing `Level` (a call, a loop, a turn of a loop, a
-switch) was entered. `return`, `break` and `continue` end it and leave it at their level; at the end of the level the ways that were left there and
-the one that came through meet: every variable becomes a select among what it holds on each.
+A `Path` is the way that is being followed. Its conditions are those under which it is taken since each enclosing `Level` (a call, a loop, a
+turn of a loop, a
+switch) was entered. `return`, `break` and `continue` end it and leave it at their level; at the end of the level the ways that were left
+there and the one that came through meet: every variable becomes a select among what it holds on each.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ class Level:
 
 
 def meet(paths: Sequence[Path], depth: int) -> Path | None:
-    """The one way on from several that exclude each other, each of which is chosen by its condition at level `depth`. The levels from there on are left."""
+    """The one way on from several that exclude each other, each of which is chosen by its condition at level `depth`. The levels from there
+    on are left."""
     if not paths:
         return None
     out = paths[-1]

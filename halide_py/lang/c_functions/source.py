@@ -1,7 +1,7 @@
 """C text as a syntax tree: preprocessed by the system's C compiler, rid of what headers and GNU C add to it, read by pycparser.
 
-Whatever a system header declares is left out; its macros have done their work (`M_PI`, `INFINITY`, `isnan`) and its usual types are known. Lines and columns are
-the user's.
+Whatever a system header declares is left out; its macros have done their work (`M_PI`, `INFINITY`, `isnan`) and its usual types are known.
+Lines and columns are the user's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _PRELUDE = "".join(f"typedef int {name}; " for name in FIXED_TYPES) + "typedef f
 
 
 class Refusal(Exception):
-    """What cannot be translated, and where: `node` is a syntax tree or a place of pycparser's, None for the place of what is being translated."""
+    """What cannot be translated, and where: `node` is a syntax tree or a place of pycparser's, None for the place of what is being
+    translated."""
 
     def __init__(self, message: str, node: Any = None) -> None:
         super().__init__(message)
@@ -86,8 +87,11 @@ def _enums(d: Any, c_ast: Any) -> list[Any]:
 
 def _no_c(problem: str, text: str, title: str) -> Refusal:
     """What is wrong with a text: in the C compiler's words if it has any, else it is C that the parser does not know."""
-    done = c_compiler.run([*toolchain.find_compiler(), "-fsyntax-only", "-x", "c", "-std=gnu11", "-I", INCLUDE_DIR, "-"], _titled(text, title))
-    for pattern, start in ((r"^(.*?):(\d+):(\d+): error: (.*)$", "it is no C: "), (r"^(.*?):(\d+):(\d+):\s*(.*)$", "C that is not understood: ")):
+    done = c_compiler.run(
+        [*toolchain.find_compiler(), "-fsyntax-only", "-x", "c", "-std=gnu11", "-I", INCLUDE_DIR, "-"], _titled(text, title)
+    )
+    for pattern, start in ((r"^(.*?):(\d+):(\d+): error: (.*)$", "it is no C: "), (r"^(.*?):(\d+):(\d+):\s*(.*)$", "C that is not "
+                                                                                                                   "understood: ")):
         found = re.search(pattern, done.stderr if "error" in pattern else problem, re.MULTILINE)
         if found is not None:
             return Refusal(start + found[4].strip(), Place(int(found[2]), int(found[3]), title))

@@ -1,7 +1,8 @@
 """Statements of C, and the translation of a whole function.
 
-Loops are unrolled: as long as the condition is known there is nothing left of it, and where it depends on values it is one more way out. Limits, each an error with
-its place: pointers other than arrays passed on, structs, goto, loops whose end is not known, globals that are not const, volatile, varargs.
+Loops are unrolled: as long as the condition is known there is nothing left of it, and where it depends on values it is one more way out.
+Limits, each an error with its place: pointers other than arrays passed on, structs, goto, loops whose end is not known, globals that are
+not const, volatile, varargs.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ class _Function(Expressions):
     def whole(self, function: Any) -> Translation:
         """The translation of the function asked for."""
         self._globals()
-        params = tuple(n.Variable(t, f"{self.row.name}.{i}", Parameter(f"{self.row.name}.{i}", t, False)) for i, t in enumerate(self.row.args))
+        params = tuple(
+            n.Variable(t, f"{self.row.name}.{i}", Parameter(f"{self.row.name}.{i}", t, False)) for i, t in enumerate(self.row.args)
+        )
         value = self._run(function, list(params), function)
         if value is None:
             raise Refusal(f"{self.row.name}() returns nothing", function)
@@ -320,7 +323,8 @@ class _Function(Expressions):
             tested = True
             turns += 1
             if turns > _MOST_TURNS:
-                raise Refusal(f"a loop that has not ended, for all values, after {_MOST_TURNS} turns; its number of turns has to be bounded by a constant", node)
+                raise Refusal(f"a loop that has not ended, for all values, after {_MOST_TURNS} turns; its number of turns has to be "
+                              f"bounded by a constant", node)
             turn = self._enter("turn")
             self._statement(body)
             self._leave(turn)

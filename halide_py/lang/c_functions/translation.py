@@ -39,5 +39,6 @@ def _refused(row: ExternFunction, source: CSource, e: Refusal) -> CompileError:
         place = f", at line {e.coord.line}, column {e.coord.column} of {e.coord.file}"
         text = f": `{source.line(e.coord.line)}`" if e.coord.file == source.title else ""
     rule = f"{row.name}.gradient(lambda {', '.join(['adjoint', 'result', *row.names()])}: ...)"
-    return user_error(f"extern: `{row.prototype}`, gradient=\"auto\": the function has no Expr to differentiate: {e.message}{place}{text}. Leave "
+    return user_error(f"extern: `{row.prototype}`, gradient=\"auto\": the function has no Expr to differentiate: {e.message}{place}{text}. "
+                      f"Leave "
                       f"gradient=\"auto\" out and give the rule by hand, with what hl.extern() returns: {rule}")
