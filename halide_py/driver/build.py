@@ -111,7 +111,12 @@ def build(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: st
           tools: Toolchain, key: str, times: Times) -> CompiledPipeline:
     """Lower, compile and load a pipeline, and remember it under `key`, its fingerprint. Raises CompileError for what cannot be compiled."""
     with tempfile.TemporaryDirectory(prefix="halide_py-") as folder, Compilation(tools, folder) as compilation:
-        module = lower_to_module(outputs, args, name, target, requirements, times.observe)
+
+        def observe(what: str, seconds: float, changed: n.Stmt | None) -> None:
+            times.observe(what, seconds, changed)
+            compilation.get_ready()
+
+        module = lower_to_module(outputs, args, name, target, requirements, observe)
         texts = text_of(module, tools.machine(target), only_entry=ENTRY).parts(compilation.ways)
         times.mark("C text")
         content, all_args = cache.digest(*texts, tools.identity(), *link_inputs(module)), with_outputs(outputs, args)

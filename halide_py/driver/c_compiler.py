@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 
 from ..codegen_c.machine import HEADERS, SOURCE_OF
@@ -17,6 +18,7 @@ from .cache import write_atomically
 from .toolchain import FLAGS, Toolchain
 
 _MOST_WAYS = 4
+_COMPILER_STARTS, _ASSEMBLER_STARTS = 0.009, 0.001  # seconds until it waits for its input
 _UNDEFINED_ALLOWED = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ()
 
 
@@ -30,46 +32,68 @@ def run(command: Sequence[str], text: str = "") -> subprocess.CompletedProcess[s
 
 
 class _Part:
-    """A compiler that reads headers, then text from standard input, and an assembler that reads what it writes; both run already."""
+    """A compiler that reads headers, then text from standard input, and an assembler that reads what it writes."""
 
     def __init__(self, t: Toolchain, compiled: str) -> None:
         self.compiled = compiled
-        ahead = [word for name in (*HEADERS, "/dev/stdin") for word in ("-include", name)]
-        command = [*t.compiler, "-I", INCLUDE_DIR, *ahead, os.devnull, "-o", "-"]
-        self._compiler = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self._assembler = subprocess.Popen([*t.assembler, "-o", compiled], stdin=self._compiler.stdout, stderr=subprocess.PIPE)
-        self._names = t.compiler[0], t.assembler[0]
-        assert self._compiler.stdout is not None
-        self._compiler.stdout.close()
+        self._tools, self._report = t, compiled + ".report"
+        self._compiler: subprocess.Popen[bytes] | None = None
+        self._assembler: subprocess.Popen[bytes] | None = None
         self._data = b""
 
+    def start_compiler(self) -> None:
+        """It reads the headers at once."""
+        t = self._tools
+        ahead = [word for name in (*HEADERS, "/dev/stdin") for word in ("-include", name)]
+        command = [*t.compiler, "-I", INCLUDE_DIR, *ahead, os.devnull, "-o", "-"]
+        with open(self._report, "wb") as report:  # a file, since nobody reads while it runs
+            self._compiler = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=report)
+
+    def start_assembler(self) -> None:
+        """The compiler runs."""
+        assert self._compiler is not None and self._compiler.stdout is not None
+        command = [*self._tools.assembler, "-o", self.compiled]
+        self._assembler = subprocess.Popen(command, stdin=self._compiler.stdout, stderr=subprocess.PIPE)
+        self._compiler.stdout.close()
+
     def give(self, text: str) -> None:
-        """Send the text."""
+        """Send the text to the compiler, which runs."""
         self._data = text.encode()
-        assert self._compiler.stdin is not None
+        assert self._compiler is not None and self._compiler.stdin is not None
         with contextlib.suppress(BrokenPipeError), self._compiler.stdin as pipe:  # one that has failed says why below
             pipe.write(self._data)
         self._compiler.stdin = None
 
     def wait(self) -> None:
-        """Until the object file is there."""
-        reports = self._compiler.communicate()[1], self._assembler.communicate()[1]
-        for name, process, report in zip(self._names, (self._compiler, self._assembler), reports):
-            _judge(name, process.returncode, report.decode(errors="replace"), self._data)
+        """Until the object file is there, if the text was right: `check` tells."""
+        assert self._assembler is not None
+        report = self._assembler.communicate()[1]
+        if self._assembler.returncode:
+            self.check()
+        _judge(self._tools.assembler[0], self._assembler.returncode, report.decode(errors="replace"), self._data)
+
+    def check(self) -> None:
+        """Whether the compiler had errors. It takes a while to end after its last word."""
+        assert self._compiler is not None
+        status = self._compiler.wait()
+        if status:
+            with open(self._report, encoding="utf-8", errors="replace") as report:
+                _judge(self._tools.compiler[0], status, report.read(), self._data)
 
     def end(self) -> None:
         """Nobody wants what is made."""
         for process in (self._compiler, self._assembler):
-            with process:  # closes the pipes and waits
-                process.kill()
+            if process is not None:
+                with process:  # closes the pipes and waits
+                    process.kill()
 
 
 class Compilation:
-    """Makes one shared object of C text in `folder`. Where gcc's inner programs are known they start now, and get ready while there is no
-    text yet.
+    """Makes one shared object of C text in `folder`. Where gcc's inner programs are known they start one after another while there is no
+    text yet, and get ready.
 
         with Compilation(tools, folder) as compilation:
-            ...
+            ...  # compilation.get_ready() now and then
             compilation.finish(texts, "pipeline.so")
 
     `ways` is how many texts are welcome: they are compiled at the same time, on as many of the processors as are worth it.
@@ -82,9 +106,22 @@ class Compilation:
         direct = bool(t.compiler) and not self._sanitizers
         self.ways = min(_MOST_WAYS, _processors()) if direct else 1
         self._parts = [self._part(k) for k in range(min(self.ways, 2) if direct else 0)]
+        starts = [(p.start_compiler, _COMPILER_STARTS) for p in self._parts] + [(p.start_assembler, _ASSEMBLER_STARTS) for p in self._parts]
+        self._starts = starts[::-1]
+        self._next = 0.0  # when the next may start
+        self.get_ready()
 
     def _part(self, k: int) -> _Part:
         return _Part(self._tools, os.path.join(self._folder, f"pipeline{k}.o"))
+
+    def get_ready(self) -> None:
+        """Start the next program, if the last has had the time to. Each keeps a processor busy at its start, and all at once would take
+        from the caller what they are to save."""
+        now = time.perf_counter()
+        if self._starts and now >= self._next:
+            start, takes = self._starts.pop()
+            start()
+            self._next = now + takes
 
     def __enter__(self) -> Compilation:
         return self
@@ -101,14 +138,7 @@ class Compilation:
         """
         t = self._tools
         if self._parts:
-            self._parts += [self._part(k) for k in range(len(self._parts), len(texts))]
-            used = self._parts[:len(texts)]
-            for part, text in zip(used, texts):
-                part.give(text)
-            for part in used:
-                part.wait()
-            linker = [*t.command, "-shared", *_UNDEFINED_ALLOWED] if extra else t.linker
-            _step([*linker, "-o", output, *(part.compiled for part in used), *extra], b"")
+            self._finish_parts(texts, output, extra)
             return
         checks = [f"-fsanitize={self._sanitizers}", "-fno-sanitize-recover=all", "-g"] if self._sanitizers else []
         if checks and t.kind != "gcc":  # its runtime library is not for shared objects
@@ -139,6 +169,28 @@ class Compilation:
             ],
             data,
         )
+
+
+    def _finish_parts(self, texts: Sequence[str], output: str, extra: Sequence[str]) -> None:
+        for start, _ in reversed(self._starts):
+            start()
+        self._starts.clear()
+        for k in range(len(self._parts), len(texts)):
+            self._parts.append(self._part(k))
+            self._parts[k].start_compiler()
+            self._parts[k].start_assembler()
+        used = self._parts[: len(texts)]
+        for part, text in zip(used, texts):
+            part.give(text)
+        for part in used:
+            part.wait()
+        linker = [*self._tools.command, "-shared", *_UNDEFINED_ALLOWED] if extra else self._tools.linker
+        command = [*linker, "-o", output, *(part.compiled for part in used), *extra]
+        with subprocess.Popen(command, stderr=subprocess.PIPE) as linking:
+            for part in used:
+                part.check()
+            report = linking.communicate()[1]
+        _judge(command[0], linking.returncode, report.decode(errors="replace"), b"")
 
 
 def compile_object(text: str, output: str, t: Toolchain, folder: str, flags: Sequence[str] = ("-c",)) -> None:
