@@ -110,11 +110,12 @@ class Unit:
             + "\n".join(e.c_text(described, needs) for e in self.entries)
         )
 
-    def listing(self) -> str:
-        """C text that follows `c_text` in a shared library: what `load_library` finds the functions by."""
-        rows = "".join(f"    {{{f.qualified}_metadata, {f.qualified}_argv}},\n" for f in self.described.functions)
-        return (f"\nstatic const struct hl_library_entry hl_library_entries[] = {{\n{rows}    {{HL_NULL, HL_NULL}},\n}};\n"
-                "HL_EXPORT const struct hl_library_entry *hl_library(void) {\n    return hl_library_entries;\n}\n")
+
+def listing(described: LoweredModule) -> str:
+    """C text that follows the code of functions in a shared library: what `load_library` finds them by."""
+    rows = "".join(f"    {{{f.qualified}_metadata, {f.qualified}_argv}},\n" for f in described.functions)
+    return (f"\nstatic const struct hl_library_entry hl_library_entries[] = {{\n{rows}    {{HL_NULL, HL_NULL}},\n}};\n"
+            "HL_EXPORT const struct hl_library_entry *hl_library(void) {\n    return hl_library_entries;\n}\n")
 
 
 def _renamed(f: LoweredFunction, names: Mapping[str, str]) -> LoweredFunction:

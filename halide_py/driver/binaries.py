@@ -6,6 +6,7 @@ import os
 import shutil
 import struct
 import subprocess
+import tempfile
 from collections.abc import Sequence
 
 from ..errors import CompileError, InternalError
@@ -30,11 +31,10 @@ def archive(library: str, objects: Sequence[str], tools: Toolchain) -> None:
 def join_objects(objects: Sequence[str], library: str, joined: str, tools: Toolchain) -> None:
     """Join object files and all that a static library contains into one object. Raises CompileError when there is no linker."""
     if tools.is_zig:
-        command, whole = (
-            [*tools.command, *tools.arch, "-r"],
-            ["-Wl,-force_load," + library] if "macos" in "".join(tools.arch) else ["-Wl,--whole-archive", library],
-        )
-        _run([*command, *objects, *whole, "-o", joined], "join object files")
+        with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:  # its linker for macOS takes no libraries here
+            _run([*tools.command[:-1], "ar", "x", library], "take a static library apart", folder)
+            members = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+            _run([*tools.command, *tools.arch, "-r", *objects, *members, "-o", joined], "join object files")
         return
     linker = shutil.which("ld") or shutil.which("ld.lld")
     if linker is None:
@@ -43,8 +43,8 @@ def join_objects(objects: Sequence[str], library: str, joined: str, tools: Toolc
     _run([linker, "-r", *objects, "--whole-archive", library, "-o", joined], "join object files")
 
 
-def _run(command: list[str], what: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def _run(command: list[str], what: str, folder: str | None = None) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     if done.returncode != 0:
         raise InternalError(f"{command[0]} could not {what}: {done.stderr.strip()}")
 
@@ -59,13 +59,18 @@ def is_cut_off(data: bytes) -> bool:
     return bool(data[5] == 1 and start + size * count > len(data))
 
 
-def weakened(elf: bytes) -> bytes:
-    """An object file of a little-endian ELF machine whose global symbols, where it defines them, are weak: other files may define them too.
+def weakened(made: bytes) -> bytes:
+    """An object file whose global symbols, where it defines them, are weak: other files may define them too.
 
-    Other formats are given back as they are. Layout: System V ABI, chapter 4.
+    ELF and Mach-O of little-endian machines; other formats are given back as they are.
     """
-    if elf[:4] != b"\x7fELF" or elf[5] != 1:
-        return elf
+    if made[:4] == b"\x7fELF" and made[5] == 1:
+        return _weakened_elf(made)
+    return _weakened_mach_o(made) if made[:4] == _MACH_O_64 else made
+
+
+def _weakened_elf(elf: bytes) -> bytes:
+    """Layout: System V ABI, chapter 4."""
     wide, data = elf[4] == 2, bytearray(elf)
     start, = struct.unpack_from("<Q" if wide else "<I", data, 40 if wide else 32)
     size, count = struct.unpack_from("<HH", data, 58 if wide else 46)
@@ -83,4 +88,21 @@ def weakened(elf: bytes) -> bytes:
     return bytes(data)
 
 
+def _weakened_mach_o(mach_o: bytes) -> bytes:
+    """Layout: Apple's <mach-o/loader.h> and <mach-o/nlist.h>."""
+    data, command = bytearray(mach_o), 32  # commands follow the header
+    commands, = struct.unpack_from("<I", data, 16)
+    for _ in range(commands):
+        kind, size = struct.unpack_from("<II", data, command)
+        if kind == _LC_SYMTAB:
+            offset, count = struct.unpack_from("<II", data, command + 8)
+            for symbol in range(offset, offset + 16 * count, 16):
+                described, = struct.unpack_from("<H", data, symbol + 6)
+                if data[symbol + 4] == _EXTERNAL_IN_SECTION:
+                    struct.pack_into("<H", data, symbol + 6, described | _WEAK_DEFINITION)
+        command += size
+    return bytes(data)
+
+
 _SYMBOL_TABLE, _GLOBAL, _WEAK = 2, 1, 2
+_MACH_O_64, _LC_SYMTAB, _EXTERNAL_IN_SECTION, _WEAK_DEFINITION = bytes.fromhex("cffaedfe"), 2, 0x0f, 0x80

@@ -18,6 +18,7 @@ from .abi import SOURCE_DIR
 from .binaries import archive, weakened
 from .c_compiler import compile_c
 from .cache import cache_dir, digest, write_atomically
+from .fingerprint import own_version
 from .toolchain import Toolchain, clang_command, toolchain, toolchain_of, x86_flags, zig_command
 
 _A, _O, _F = TargetArch, TargetOS, TargetFeature
@@ -118,8 +119,7 @@ def foreign_runtime(tools: Toolchain, renaming: str) -> bytes:
     Raises InternalError when it does not compile.
     """
     folder, names = cache_dir(), sorted(name for name in os.listdir(SOURCE_DIR) if name.endswith(".c"))
-    texts = [Path(SOURCE_DIR, name).read_text(encoding="utf-8") for name in sorted(os.listdir(SOURCE_DIR)) if name.endswith((".c", ".h"))]
-    kept = os.path.join(folder, f"runtime-{digest(tools.identity(), renaming, *texts)}.a") if folder else ""
+    kept = os.path.join(folder, f"runtime-{digest(tools.identity(), renaming, own_version())}.a") if folder else ""
     if kept and os.path.exists(kept):
         return Path(kept).read_bytes()
     with tempfile.TemporaryDirectory(prefix="halide_py-") as work:

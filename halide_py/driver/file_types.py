@@ -9,7 +9,7 @@ from ..ir.target_words import TargetOS
 
 
 class OutputFileType(enum.IntEnum):
-    """What `compile_to` can write. Values are Halide's; those that need LLVM or a device are refused."""
+    """What `compile_to` can write. Values are Halide's, but for shared_library, which it has not; those for devices are refused."""
 
     assembly = 0
     bitcode = 1
@@ -32,6 +32,7 @@ class OutputFileType(enum.IntEnum):
     stmt_html = 18
     conceptual_stmt_html = 19
     device_code = 20
+    shared_library = 21
 
 
 EXTENSIONS = {
@@ -58,6 +59,7 @@ EXTENSIONS = {
         (OutputFileType.stmt_html, "stmt.html"),
         (OutputFileType.conceptual_stmt_html, "conceptual.stmt.html"),
         (OutputFileType.device_code, ""),
+        (OutputFileType.shared_library, "so"),
     )
 }
 

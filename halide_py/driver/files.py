@@ -27,7 +27,7 @@ from ..ir.printer import to_text
 from ..ir.target import Target
 from ..ir.target_words import TargetFeature
 from .abi import INCLUDE_DIR
-from .aot import Unit
+from .aot import Unit, listing
 from .binaries import archive, join_objects
 from .build import link_inputs
 from .c_compiler import compile_object, link_shared
@@ -135,21 +135,21 @@ def static_library(unit: Unit) -> bytes:
 
 
 def shared_library(unit: Unit) -> bytes:
-    """A shared library with the runtime inside, and a list of its functions for `load_library`. Raises CompileError for machines without a
-    linker here."""
+    """A shared library with the runtime inside, and a list of its functions for `load_library`."""
+    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+        compiled = os.path.join(folder, f"{unit.name}.o")
+        compile_object(unit.c_text(unit.contains_runtime) + listing(unit.described), compiled, unit.tools, folder)
+        return linked(unit, [compiled, *link_inputs(unit.module)], folder)
+
+
+def linked(unit: Unit, inputs: Sequence[str], folder: str) -> bytes:
+    """A shared library of objects for a unit's target, and the runtime. Raises CompileError for machines without a linker here."""
     if not has_runtime(unit.target, unit.tools):
         raise CompileError(f"A shared library for {unit.target} needs that system's linker and C library: write an object or "
-                           f"static_library, and link it there; "
-                           "PyPI's ziglang has those of Linux and macOS")
-    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
-        compiled, library, inside = (
-            os.path.join(folder, f"{unit.name}.o"),
-            os.path.join(folder, "library.so"),
-            unit.has_runtime("shared library"),
-        )
-        compile_object(unit.c_text(inside) + unit.listing(), compiled, unit.tools, folder)
-        link_shared([compiled, *link_inputs(unit.module), *([runtime_of(unit, folder)] if inside else [])], library, unit.tools)
-        return read_bytes(library)
+                           "static_library, and link it there; PyPI's ziglang has those of Linux and macOS")
+    library = os.path.join(folder, "library.so")
+    link_shared([*inputs, *([runtime_of(unit, folder)] if unit.has_runtime("shared library") else [])], library, unit.tools)
+    return read_bytes(library)
 
 
 def _outside(unit: Unit) -> str:
@@ -205,6 +205,7 @@ _MAKERS: dict[OutputFileType, Callable[[Unit], bytes | str]] = {
     OutputFileType.pytorch_wrapper: lambda unit: pytorch_header(unit.described, c_header(unit), renamed("hl_last_error", _outside(unit))),
     OutputFileType.registration: lambda unit: registration(unit.described),
     OutputFileType.schedule: _schedule,
+    OutputFileType.shared_library: shared_library,
     OutputFileType.static_library: static_library,
     OutputFileType.stmt: lambda unit: "".join(to_text(e.inner.body) + "\n" for e in unit.entries),
     OutputFileType.conceptual_stmt: lambda unit: "".join(e.conceptual for e in unit.entries),
@@ -262,13 +263,6 @@ def write_all(paths: Sequence[str], contents: Sequence[bytes]) -> None:
                 if os.path.isfile(written):
                     os.unlink(written)
             raise
-
-
-def write_shared_library(unit: Unit, prefix: str) -> None:
-    """Write `PREFIX.so` and `PREFIX.h`; errors as for `write`."""
-    check_paths([prefix + ".so", prefix + ".h"])
-    write_all([prefix + ".so", prefix + ".h"], [shared_library(unit), c_header(unit).encode()])
-    os.chmod(os.path.realpath(prefix + ".so"), 0o755)
 
 
 def _runtime_alone(target: Target, prefixes: Prefixes) -> Unit:

@@ -1,6 +1,6 @@
 """Several targets in one library: the pipeline compiled for each, and a function that takes the first whose instructions the processor has.
 
-The last target is the one for all processors. All share architecture, bits and operating system.
+The last target is the one for all processors. All share architecture, bits, operating system, and the features that callers see.
 """
 
 from __future__ import annotations
@@ -17,30 +17,36 @@ from ..codegen_c.header import header
 from ..codegen_c.metadata import metadata
 from ..codegen_c.module import argument_name, declaration, exports, parameter
 from ..codegen_c.python_extension import python_extension
+from ..codegen_c.pytorch import pytorch_header
 from ..codegen_c.registration import registration
 from ..errors import CompileError
 from ..ir.module import LoweredFunction, LoweredModule
 from ..ir.target import Target
 from ..ir.target_words import TargetFeature
-from .aot import Unit, checked_name
+from .aot import Unit, checked_name, listing
 from .binaries import archive
+from .build import link_inputs
 from .c_compiler import compile_object
-from .file_types import OutputFileType
-from .files import check_paths, read_bytes, runtime_of, self_contained, write_all
+from .file_types import OutputFileType, extension
+from .files import check_paths, linked, made, read_bytes, runtime_object, runtime_of, self_contained, write, write_all
 from .runtime_names import macros, renamed
 from .toolchain import Toolchain
+
+_T, _F = OutputFileType, TargetFeature
+_OF_EACH = (_T.assembly, _T.bitcode, _T.c_source, _T.compiler_log, _T.conceptual_stmt, _T.conceptual_stmt_html, _T.llvm_assembly, _T.object,
+            _T.schedule, _T.stmt, _T.stmt_html)
+_OF_ALL = (_T.c_header, _T.function_info_header, _T.python_extension, _T.pytorch_wrapper, _T.registration, _T.shared_library,
+           _T.static_library)
+_SAME = (_F.CPlusPlusMangling, _F.Debug, _F.NoRuntime, _F.UserContext)  # what callers and the runtime see
 
 
 @dataclass(frozen=True)
 class MultiTarget:
-    """A pipeline for several targets: a unit for each, and the function that callers see."""
+    """A pipeline for several targets: a unit for each, with what tells its files from the others', and the function that callers see."""
 
     function: LoweredFunction
     units: tuple[Unit, ...]
-
-    def header(self) -> bytes:
-        """The header for callers."""
-        return header(self._module, renamed("hl_last_error", self._prefix)).encode()
+    suffixes: tuple[str, ...]
 
     @property
     def _last(self) -> Unit:
@@ -55,21 +61,54 @@ class MultiTarget:
     def _module(self) -> LoweredModule:
         return LoweredModule(self.function.name, [self.function])
 
-    def write(self, outputs: Mapping[OutputFileType, str]) -> None:
-        """Write the library, and files that describe its function. Raises CompileError for other kinds, before anything is written."""
-        makers: dict[OutputFileType, Callable[[], bytes]] = {
-            OutputFileType.c_header: self.header, OutputFileType.static_library: self.static_library,
-            OutputFileType.registration: lambda: registration(self._module).encode(),
-            OutputFileType.function_info_header: lambda: function_info(self._module).encode(),
-            OutputFileType.python_extension: lambda: self_contained(macros(self._prefix) + python_extension(self._module)).encode(),
-        }
-        for kind in outputs:
-            if kind not in makers:
-                raise CompileError(f"With several targets there are no {kind.name} files; there are {', '.join(k.name for k in makers)}")
-        check_paths(list(outputs.values()))
-        write_all(list(outputs.values()), [makers[kind]() for kind in outputs])
+    def write(self, outputs: Mapping[OutputFileType, str]) -> list[str]:
+        """Write libraries or objects, and files that describe the function; those that show code are one a target, `-SUFFIX` in the name.
 
-    def wrapper(self) -> str:
+        The function itself is in `NAME_wrapper.o`, the runtime in `NAME_runtime.o`. With one target all is as without this. Raises
+        CompileError for other kinds, before anything is written. Gives the paths.
+        """
+        if len(self.units) == 1:
+            write(self._last, outputs)
+            return list(outputs.values())
+        paths = [path for kind, one in outputs.items() for path in self._paths(kind, one)]
+        check_paths(paths)
+        write_all(paths, [c.encode() if isinstance(c, str) else c for kind in outputs for c in self._contents(kind)])
+        return paths
+
+    def _paths(self, kind: OutputFileType, path: str) -> list[str]:
+        if kind in _OF_ALL:
+            return [path]
+        if kind not in _OF_EACH:
+            known = ", ".join(k.name for k in sorted((*_OF_ALL, *_OF_EACH)))
+            raise CompileError(f"With several targets there are no {kind.name} files; there are {known}")
+        ends = [f"-{suffix}" for suffix in self.suffixes]
+        if kind in (_T.object, _T.c_source):
+            ends.append("_wrapper")
+        if kind is _T.object and self._last.has_runtime("object file"):
+            ends.append("_runtime")
+        usual = extension(kind, self._last.target)
+        base, after = (path.removesuffix(usual), usual) if path.endswith(usual) else os.path.splitext(path)
+        return [base + end + after for end in ends]
+
+    def _contents(self, kind: OutputFileType) -> Sequence[bytes | str]:
+        """What goes to each of the paths."""
+        if kind is _T.object:
+            last = self._last
+            return [*self._object_files(), *([runtime_object(last.target, last.prefixes)] if last.contains_runtime else [])]
+        if kind in _OF_EACH:
+            own = [content for unit in self.units for content in made(unit, [kind])]
+            return [*own, self_contained(self._wrapper())] if kind is _T.c_source else own
+        last_error = renamed("hl_last_error", self._prefix)
+        makers: dict[OutputFileType, Callable[[], bytes | str]] = {
+            _T.c_header: lambda: header(self._module, last_error),
+            _T.static_library: self._static_library, _T.shared_library: self._shared_library,
+            _T.registration: lambda: registration(self._module), _T.function_info_header: lambda: function_info(self._module),
+            _T.python_extension: lambda: self_contained(macros(self._prefix) + python_extension(self._module)),
+            _T.pytorch_wrapper: lambda: pytorch_header(self._module, header(self._module, last_error), last_error),
+        }
+        return [makers[kind]()]
+
+    def _wrapper(self) -> str:
         """The C text of the function that chooses."""
         f, one_each = self.function, [u.entries[0].public for u in self.units]
         passed = ", ".join(argument_name(a) for a in f.args)
@@ -90,31 +129,37 @@ class MultiTarget:
             ]
         )
 
-    def objects(self, folder: str) -> list[str]:
-        """Compiled into a folder: an object for each target, then the wrapper's."""
-        made = []
+    def _objects(self, folder: str, after: str = "") -> list[str]:
+        """Compiled into a folder: an object for each target, then the wrapper's, with more C text after it."""
+        objects = []
         inside = self._last.contains_runtime
         for name, text, tools in [
             *((u.name, u.c_text(inside), u.tools) for u in self.units),
-            (f"{self.function.name}_wrapper", self.wrapper(), self._last.tools),
+            (f"{self.function.name}_wrapper", self._wrapper() + after, self._last.tools),
         ]:
-            made.append(os.path.join(folder, f"{name}.o"))
-            compile_object(text, made[-1], tools, folder)
-        return made
+            objects.append(os.path.join(folder, f"{name}.o"))
+            compile_object(text, objects[-1], tools, folder)
+        return objects
 
-    def object_files(self) -> list[bytes]:
+    def _object_files(self) -> list[bytes]:
         """An object for each target, then that of the function that chooses."""
         with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
-            return [read_bytes(made) for made in self.objects(folder)]
+            return [read_bytes(path) for path in self._objects(folder)]
 
-    def static_library(self) -> bytes:
+    def _static_library(self) -> bytes:
         """All of it, and the runtime unless the last target says no_runtime."""
         with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
-            objects, library = self.objects(folder), os.path.join(folder, "library.a")
+            objects, library = self._objects(folder), os.path.join(folder, "library.a")
             if self._last.has_runtime("static library"):
                 shutil.copyfile(runtime_of(self._last, folder), library)
             archive(library, objects, self._last.tools)
             return read_bytes(library)
+
+    def _shared_library(self) -> bytes:
+        """All of it in a library for `load_library`."""
+        with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+            inputs = {one: None for unit in self.units for one in link_inputs(unit.module)}
+            return linked(self._last, [*self._objects(folder, listing(self._module)), *inputs], folder)
 
 
 def _runs(tools: Toolchain) -> str:
@@ -137,9 +182,17 @@ def compile_for(make: Callable[[str, Target], Unit], fn_name: str, targets: Sequ
                                f"{t} and {last}")
         if t in targets[:i]:
             raise CompileError(f"compile_to_multitarget: the target {t} is given twice")
-    words = [re.sub(r"\W", "_", s).strip("_") for s in suffixes or [t.to_string() for t in targets]]
+        for feature in _SAME:
+            if t.has_feature(feature) != last.has_feature(feature):
+                raise CompileError(f"compile_to_multitarget: all targets must have the feature {feature.label}, or none of them, "
+                                   f"unlike {t} and {last}")
+    if len(targets) == 1:
+        unit = make(fn_name, last)
+        return MultiTarget(unit.entries[0].public, (unit,), ("",))
+    ends = tuple(suffixes or [t.to_string() for t in targets])
+    words = [re.sub(r"\W", "_", s).strip("_") for s in ends]
     if len(set(words)) != len(words):
-        raise CompileError(f"compile_to_multitarget: the suffixes {', '.join(suffixes)} do not tell the targets apart")
+        raise CompileError(f"compile_to_multitarget: the suffixes {', '.join(ends)} do not tell the targets apart")
     units = tuple(make(f"{fn_name}_{word}", t) for word, t in zip(words, targets))
     shared = units[-1].entries[0].public._replace(name=fn_name.replace("::", "_"), display_name=fn_name)
-    return MultiTarget(shared, units)
+    return MultiTarget(shared, units, ends)

@@ -134,8 +134,8 @@ def _prefixes(command: Command) -> dict[RuntimeLinkage, str]:
 
 def _write_pipeline(
     command: Command, targets: Sequence[Target], prefixes: dict[RuntimeLinkage, str], files: dict[OutputFileType, str]
-) -> None:
-    """Write the files of a Generator; it is made anew for each target."""
+) -> list[str]:
+    """Write the files of a Generator, which is made anew for each target. Gives their paths."""
     def unit(name: str, target: Target) -> driver.aot.Unit:
         generator = create_generator(command.generator, GeneratorContext(target), command.params)
         pipeline, inputs, outputs = (
@@ -147,11 +147,8 @@ def _write_pipeline(
         given = [a.shown for a in made.entries[0].public.args if a.kind is ArgumentKind.OutputBuffer]
         return made.with_names(dict(zip(given, outputs)))
 
-    name = command.function or command.generator
-    if len(targets) > 1:
-        driver.multitarget.compile_for(unit, name, targets).write(files)
-    else:
-        driver.files.write(unit(name, targets[0]), files)
+    made = driver.multitarget.compile_for(unit, command.function or command.generator, targets, command.target.split(","))
+    return made.write(files)
 
 
 def _gradient(generator: Generator) -> tuple[Pipeline, list[Any], Sequence[str]]:
@@ -194,8 +191,7 @@ def run(command: Command) -> list[str]:
     if command.generator:
         name = command.base or (command.function or command.generator).rpartition("::")[2]
         files = _file_names(command.folder, name, kinds, targets[-1])
-        _write_pipeline(command, targets, prefixes, files)
-        written += files.values()
+        written += _write_pipeline(command, targets, prefixes, files)
     return written
 
 

@@ -141,48 +141,37 @@ class CompileTo:
 
     def compile_to_multitarget_static_library(self, filename_prefix: str, arguments: Sequence[Any], targets: Sequence[Target]) -> None:
         """Write `PREFIX.a` and `PREFIX.h`: the pipeline for each of several targets, and a function that takes the first that the processor
-        can run.
+        can run. The function is named as the first output.
 
         The last target is for all processors. Raises CompileError for targets of different architecture, bits or operating system, or given
         twice.
         """
-        paths = [filename_prefix + ".a", filename_prefix + ".h"]
-        driver.files.check_paths(paths)
-        made = self._multitarget("compile_to_multitarget_static_library", filename_prefix, arguments, targets)
-        driver.files.write_all(paths, [made.static_library(), made.header()])
+        self._multitarget("compile_to_multitarget_static_library", OutputFileType.static_library, filename_prefix, arguments, targets)
 
     def compile_to_multitarget_object_files(
         self, filename_prefix: str, arguments: Sequence[Any], targets: Sequence[Target], suffixes: Sequence[str]
     ) -> None:
-        """As `compile_to_multitarget_static_library`, but write `PREFIX_SUFFIX.o` for each target, `PREFIX_wrapper.o`, `PREFIX_runtime.o`
-        and `PREFIX.h`."""
-        names = [f"_{s}.o" for s in (*suffixes, "wrapper", "runtime")]
-        driver.files.check_paths([filename_prefix + end for end in (*names, ".h")])
-        made = self._multitarget("compile_to_multitarget_object_files", filename_prefix, arguments, targets, suffixes)
-        files = {f"{filename_prefix}_{name}.o": data for name, data in zip([*suffixes, "wrapper"], made.object_files())}
-        if made.units[-1].has_runtime("object file"):
-            files[filename_prefix + "_runtime.o"] = driver.files.runtime_object(targets[-1], self.prefixes)
-        files[filename_prefix + ".h"] = made.header()
-        driver.files.write_all(list(files), list(files.values()))
+        """As `compile_to_multitarget_static_library`, but write `PREFIX-SUFFIX.o` for each target, `PREFIX_wrapper.o`, `PREFIX_runtime.o`
+        and `PREFIX.h`. An empty list of suffixes stands for the names of the targets."""
+        self._multitarget("compile_to_multitarget_object_files", OutputFileType.object, filename_prefix, arguments, targets, suffixes)
 
     def _multitarget(
-        self, call: str, prefix: str, arguments: Sequence[Any], targets: Sequence[Target], suffixes: Sequence[str] = ()
-    ) -> driver.multitarget.MultiTarget:
+        self, call: str, kind: OutputFileType, prefix: str, arguments: Sequence[Any], targets: Sequence[Target],
+        suffixes: Sequence[str] = (),
+    ) -> None:
         for target in targets:
             expect(target, Target, f"{call}()")
-        return driver.multitarget.compile_for(
-            lambda name, target: self.unit(call, arguments, name, target),
-            os.path.basename(prefix) or self.functions[0].name,
-            targets,
-            suffixes,
-        )
+        name = self.functions[0].name.partition("$")[0]
+        made = driver.multitarget.compile_for(lambda fn_name, target: self.unit(call, arguments, fn_name, target), name, targets, suffixes)
+        made.write({k: prefix + extension(k, targets[-1]) for k in (kind, OutputFileType.c_header)})
 
     def compile_to_shared_library(self, filename_prefix: str, arguments: Sequence[Any] | None = None, fn_name: str = "",
                                   target: Target = _UNDEFINED) -> None:
         """Write `PREFIX.so`, which needs nothing else to be called from C, and `PREFIX.h`. The function is named as the file unless told
         otherwise."""
         unit = self.unit("compile_to_shared_library", arguments, fn_name or os.path.basename(filename_prefix), target)
-        driver.files.write_shared_library(unit, filename_prefix)
+        kinds = (OutputFileType.shared_library, OutputFileType.c_header)
+        driver.files.write(unit, {kind: filename_prefix + extension(kind, unit.target) for kind in kinds})
 
     def compile_to_lowered_stmt(self, filename: str, arguments: Sequence[Any] | None = None, fmt: StmtOutputFormat = StmtOutputFormat.Text,
                                 target: Target = _UNDEFINED) -> None:

@@ -25,9 +25,6 @@ def test_names_that_are_no_c_functions(tmp_path: Path, name: str) -> None:
                   lambda: f.compile_to_module([p, k], name), lambda: f.compile_to_shared_library(str(tmp_path / "f"), [p, k], name)):
         with pytest.raises(hl.CompileError, match="cannot name a C function; use letters, digits and underscores, for example fn_name="):
             write()
-    if "\n" not in name:
-        with pytest.raises(hl.CompileError, match="cannot name a C function"):
-            f.compile_to_multitarget_static_library(str(tmp_path / name), [p, k], [hl.Target("host")])
     assert not list(tmp_path.iterdir())
 
 
@@ -85,7 +82,7 @@ def test_files_written_before_one_that_cannot_be_are_removed(tmp_path: Path) -> 
         (lambda: f.compile_to_object(str(tmp_path / "s"), [p, k], 3), TypeError, "must be a string, not 3"),
         (lambda: f.compile_to_object(str(tmp_path / "s"), [p, None, k], "f"), TypeError, "not None"),
         (lambda: f.compile_to_object(str(tmp_path / "s"), [p, p, k], "f"), hl.CompileError, "given twice"),
-        (lambda: f.compile_to_multitarget_object_files(str(tmp_path / "s"), [p, k], [hl.Target("host")] * 2, ["a", "a"]), hl.CompileError, "two files to"),
+        (lambda: f.compile_to_multitarget_object_files(str(tmp_path / "s"), [p, k], [hl.Target("host")] * 2, ["a", "a"]), hl.CompileError, "given twice"),
     ):
         with pytest.raises(error, match=message):
             call()

@@ -77,6 +77,32 @@ def test_objects_are_of_the_machine_asked_for(tmp_path: Path, name: str, elf: tu
     assert machine((tmp_path / "far.o").read_bytes()) == elf
 
 
+MACH_O = {"arm-64-osx": (0x0100000C, "aarch64-macos"), "x86-64-osx-sse41-avx-avx2": (0x01000007, "x86_64-macos")}
+
+
+@needs_zig
+@pytest.mark.parametrize("name", MACH_O)
+def test_files_for_macos_are_whole_and_link(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """There is no emulator: what links together is all that can be watched."""
+    (f, p, k), (g, q, m) = blur("far"), blur("near")
+    target, T, (processor, triple) = hl.Target(name), hl.OutputFileType, MACH_O[name]
+    f.compile_to({T.object: str(tmp_path / "far.o"), T.static_library: str(tmp_path / "far.a"), T.c_header: str(tmp_path / "far.h")}, [p, k], "far", target)
+    g.compile_to({T.object: str(tmp_path / "near.o"), T.c_header: str(tmp_path / "near.h")}, [q, m], "near", target)
+    g.compile_to_object(str(tmp_path / "bare.o"), [q, m], "near", hl.Target(name + "-no_runtime"))
+    hl.compile_standalone_runtime(str(tmp_path / "runtime.o"), target)
+    hl.compile_standalone_runtime(str(tmp_path / "runtime.a"), target)
+    assert "without the C runtime" not in capsys.readouterr().out
+    for made in ("far.o", "near.o", "bare.o", "runtime.o"):
+        assert struct.unpack_from("<II", (tmp_path / made).read_bytes()) == (0xFEEDFACF, processor), made
+    (tmp_path / "main.c").write_text('#include "far.h"\n#include "near.h"\nint main(void) { return far(0, 1, 0) + near(0, 1, 0); }\n')
+    for link in (["far.o", "near.o"], ["far.a", "near.o"], ["far.o", "bare.o"], ["near.o", "far.o", "runtime.o"], ["far.a", "bare.o"], ["far.a", "near.o", "runtime.a"]):
+        done = subprocess.run([*ZIG, "cc", f"--target={triple}", "main.c", *link, "-o", "main"], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (link, done.stderr[-500:])
+        assert (tmp_path / "main").read_bytes()[:4] == bytes.fromhex("cffaedfe")
+    done = subprocess.run([*ZIG, "cc", f"--target={triple}", "main.c", "bare.o", "-o", "main"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode and "halide_do_par_for" in done.stderr  # what the others bring
+
+
 @pytest.mark.parametrize("features, vectors", [("", "xmm"), ("sse41", "xmm"), ("sse41-avx-avx2-f16c-fma", "ymm"), ("sse41-avx-avx2-f16c-fma-avx512-avx512_skylake", "zmm")])
 def test_assembly_uses_the_vectors_of_the_target(tmp_path: Path, features: str, vectors: str) -> None:
     if host_target().arch is not hl.TargetArch.X86:
@@ -109,7 +135,7 @@ int main(void) {
     return 0;
 }
 """)
-    objects = [f"picks_{name}.o" for name in ("skylake", "haswell", "penryn", "any", "wrapper", "runtime")]
+    objects = [f"picks{name}.o" for name in ("-skylake", "-haswell", "-penryn", "-any", "_wrapper", "_runtime")]
     subprocess.run([*CC, "main.c", *objects, "-o", "main", "-lpthread", "-lm"], cwd=tmp_path, check=True)
     return str(tmp_path / "main")
 

@@ -127,12 +127,18 @@ def test_several_targets_in_one_library_take_what_the_processor_has(tmp_path: Pa
     program = '#include "several.h"\n' + CALL.replace("NAME", "several").replace("ARGS", "&a, 2, &b")
     assert EXPECTED in run(tmp_path, program, str(tmp_path / "several.a"))
     f.compile_to_multitarget_object_files(str(tmp_path / "apart"), [p, k], targets[1:], ["new", "old"])
-    objects = [str(tmp_path / f"apart_{name}.o") for name in ("new", "old", "wrapper", "runtime")]
-    program = '#include "apart.h"\n' + CALL.replace("NAME", "apart").replace("ARGS", "&a, 2, &b")
-    assert EXPECTED in run(tmp_path, program, *objects)
+    program = '#include "apart.h"\n' + CALL.replace("NAME", "several").replace("ARGS", "&a, 2, &b")
+    assert EXPECTED in run(tmp_path, program, *(str(tmp_path / f"apart{name}.o") for name in ("-new", "-old", "_wrapper", "_runtime")))
+    f.compile_to_multitarget_object_files(str(tmp_path / "v1.by_target"), [p, k], targets[1:], [])
+    assert sorted(path.name for path in tmp_path.glob("v1.*")) == [f"v1.by_target{e}" for e in (
+        "-x86-64-linux-sse41.o", "-x86-64-linux.o", ".h", "_runtime.o", "_wrapper.o")]
+    f.compile_to_multitarget_object_files(str(tmp_path / "single"), [p, k], targets[2:], ["old"])
+    assert EXPECTED in run(tmp_path, program.replace("apart", "single"), str(tmp_path / "single.o"))
     for given, suffixes, message in (
         ([targets[0], hl.Target("arm-64-linux")], [], "must have the same architecture"), ([targets[0]] * 2, [], "given twice"), ([], [], "a target at least"),
-        (targets, ["one"], "as many suffixes"), ([targets[0].with_feature(hl.TargetFeature.JIT)], [], "JIT is not allowed"),
+        (targets, ["one"], "as many suffixes"), (targets, ["a-b", "a_b", "c"], "do not tell the targets apart"),
+        ([targets[0].with_feature(hl.TargetFeature.UserContext), targets[1]], [], "all targets must have the feature user_context, or none"),
+        ([targets[0].with_feature(hl.TargetFeature.JIT)], [], "JIT is not allowed"),
     ):
         with pytest.raises(hl.CompileError, match=message):
             f.compile_to_multitarget_object_files(str(tmp_path / "bad"), [p, k], given, suffixes)

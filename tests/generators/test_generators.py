@@ -160,10 +160,28 @@ def test_command_line_writes_what_it_is_asked(tmp_path: Path) -> None:
     header = (tmp_path / "my_scaled.h").read_text()
     assert "int my_scaled(struct halide_buffer_t *_images_0_buffer, struct halide_buffer_t *_images_1_buffer, struct halide_buffer_t *_source_buffer, " \
            "int32_t bias, struct halide_buffer_t *_output_buffer, struct halide_buffer_t *_total_buffer, struct halide_buffer_t *_copy_0_buffer);" in header
-    run(parse([*words[:4], "-o", str(tmp_path), "-e", "static_library,c_header", "target=x86-64-linux-sse41-avx-avx2,x86-64-linux", *words[9:]]))
-    assert (tmp_path / "my_scaled.a").stat().st_size > 1000 and "int my_scaled(" in (tmp_path / "my_scaled.h").read_text()
     run(parse(["-r", "alone", "-o", str(tmp_path), "-e", "static_library", "target=host"]))
     assert (tmp_path / "alone.a").stat().st_size > 1000
+
+
+def test_several_targets_from_the_command_line(tmp_path: Path) -> None:
+    """The targets are named in files as they are written, whatever the order of their features."""
+    kinds = "static_library,shared_library,object,c_header,c_source,assembly,stmt,compiler_log,python_extension,registration"
+    words = f"-g scaled -f my_scaled -o {tmp_path} -e {kinds} target=x86-64-linux-avx2-sse41-avx,x86-64-linux source.type=float32 source.dim=1"
+    names = run(parse([*words.split(), "output.type=float32"]))
+    of_each = {f"my_scaled-x86-64-linux{isa}.{end}" for isa in ("-avx2-sse41-avx", "")
+               for end in ("o", "s", "stmt", "halide_compiler_log", "halide_generated.cpp")}
+    of_all = {f"my_scaled{end}" for end in (
+        ".a", ".so", ".h", ".py.cpp", ".registration.cpp", "_wrapper.halide_generated.cpp", "_wrapper.o", "_runtime.o")}
+    assert {Path(n).name for n in names} == {p.name for p in tmp_path.iterdir()} == of_each | of_all
+    text = (tmp_path / "my_scaled_wrapper.halide_generated.cpp").read_text()
+    assert '__builtin_cpu_supports("avx2")) return my_scaled_x86_64_linux_avx2_sse41_avx(' in text
+    assert "ymm" in (tmp_path / "my_scaled-x86-64-linux-avx2-sse41-avx.s").read_text()
+    assert "ymm" not in (tmp_path / "my_scaled-x86-64-linux.s").read_text()
+    out, total = np.zeros(3, np.float32), np.zeros((), np.float32)
+    images = np.array([5, 6, 7], np.uint8), np.array([1, 1, 1], np.uint8)
+    hl.load_library(tmp_path / "my_scaled.so")(*images, np.array([1, 2, 3], np.float32), 10, out, total)
+    assert out.tolist() == [16, 19, 22] and total == 20
 
 
 @pytest.mark.parametrize(("words", "message"), [
@@ -171,7 +189,8 @@ def test_command_line_writes_what_it_is_asked(tmp_path: Path) -> None:
     (["-t", "soon"], "-t takes a number"), ([], "available Generators are:\n    scaled"), (["-g", "scaled", "target=host"], "-o must name"),
     (["-g", "scaled", "-o", "."], "target=... must be specified"), (["-g", "scaled", "-o", ".", "target=host", "-e", "o,exe"], "exe is not one of [assembly"),
     (["-g", "scaled", "-o", ".", "target=moon"], "'moon' is unknown"), (["-g", "other", "-o", ".", "target=host"], "Generator not found: other"),
-    (["-g", "scaled", "-o", ".", "target=x86-64-linux-sse41,x86-64-linux", "-e", "o", "source.type=int8", "source.dim=1", "output.type=int8"], "there are no object"),
+    (["-g", "scaled", "-o", ".", "target=x86-64-linux-sse41,x86-64-linux", "-e", "hlpipe", "source.type=int8", "source.dim=1", "output.type=int8"],
+     "there are no hlpipe files; there are assembly, "),
     (["-g", "scaled", "-o", ".", "-f", "a/b", "target=host"], "plain file name"),
 ])
 def test_command_line_mistakes(words: list[str], message: str) -> None:
