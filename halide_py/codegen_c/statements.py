@@ -64,7 +64,7 @@ def _loads(s: n.Stmt) -> Iterator[n.Load]:
 
 
 def _block(em: Emitter, s: n.Block) -> None:
-    several = em.outlined and not em.loops and sum(isinstance(one, n.For) for one in s.stmts) > 1
+    several = em.outlined and not em.loops and sum(isinstance(one, (n.For, n.Produce, n.Allocate)) for one in s.stmts) > 1
     i = 0
     while i < len(s.stmts):
         if several and _may_be_apart(em, s.stmts[i]):
@@ -81,8 +81,12 @@ def _block(em: Emitter, s: n.Block) -> None:
 
 
 def _may_be_apart(em: Emitter, s: n.Stmt) -> bool:
-    """Whether a loop may be a function of its own: not with arrays that should live in registers."""
-    return isinstance(s, n.For) and _stores(s) and not any(access.name in em.arrays for access in nodes_of(s, (n.Load, n.Store)))
+    """Whether loops may be a function of their own, compiled beside others: not with arrays that should live in registers, whose places
+    are constants."""
+    if not isinstance(s, (n.For, n.Produce)) or not s.mask & n.For.bit or not _stores(s):
+        return False
+    arrays = em.arrays - {a.name for a in nodes_of(s, n.Allocate)}
+    return not any(access.name in arrays and not access.index.mask & n.Variable.bit for access in nodes_of(s, (n.Load, n.Store)))
 
 
 def _let(em: Emitter, s: n.LetStmt) -> None:

@@ -240,7 +240,7 @@ class _Walk:
 
     def expand(self, e: n.Expr) -> n.Expr:
         """`e` with the lets that vary written out: x - x.min is exact where the interval of x minus that of x.min is not."""
-        return substitute(self.lets, e) if e.symbols & self.let_symbols else e
+        return substitute(self.lets, e, self.let_symbols) if e.symbols & self.let_symbols else e
 
     def bind(self, name: str, interval: Interval) -> None:
         """Enter the scope of a name."""

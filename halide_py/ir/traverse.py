@@ -89,12 +89,12 @@ def mentions(root: n.Node, name: str) -> bool:
     return False
 
 
-def substitute(values: Mapping[str, n.Expr], root: N) -> N:
-    """Replace free Variables by name. Names bound inside `root` (Let, LetStmt, For) must not be among them or in their values
-    (names are bound once, so this holds after `uniquify`)."""
+def substitute(values: Mapping[str, n.Expr], root: N, symbols: int | None = None) -> N:
+    """Replace free Variables by name; `symbols` are the bits of these names, where the caller keeps them. Names bound inside `root` (Let,
+    LetStmt, For) must not be among them or in their values (names are bound once, so this holds after `uniquify`)."""
     if not values:
         return root
-    bits = n.symbol_bits(values)
+    bits = n.symbol_bits(values) if symbols is None else symbols
 
     def variable(v: n.Variable, rec: Rec) -> n.Expr:
         return values.get(v.name, v)

@@ -85,6 +85,7 @@ class _Checker:
         self.forms: dict[str, _Form] = {}
         self.facts = Simplifier()
         self.refused: _Region | None = None
+        self.claimed: dict[tuple[str, frozenset[tuple[n.Expr, int]]], int] = {}  # how far out
         self.outermost: dict[tuple[str, frozenset[tuple[n.Expr, int]]], tuple[_Form, _Region]] = {}
 
     def visit(self, s: n.Stmt) -> n.Stmt:
@@ -148,6 +149,10 @@ class _Checker:
 
     def claim(self, side: str, form: _Form, region: _Region) -> None:
         """Remember that an end, or an extent, has to be int32, unless it is or something further out has to be."""
+        key, outward = (side, form.key), -form.constant if side == "min" else form.constant
+        if _LOW <= form.constant <= _HIGH and self.claimed.get(key, outward - 1) >= outward:
+            return
+        self.claimed[key] = outward
         for e, c in form.terms.items():
             if abs(c) == 1 and type(e) is (n.Min if (side == "min") == (c > 0) else n.Max):  # it has to be if all choices have to be
                 rest = _Form({x: k for x, k in form.terms.items() if x is not e}, form.constant)
@@ -157,7 +162,6 @@ class _Checker:
         low, high = self.range(form)
         if (side == "min" or high is not None and high <= _HIGH) and (side != "min" or low is not None and low >= _LOW):
             return
-        key = side, form.key
         if not _LOW <= form.constant <= _HIGH or sum(map(abs, form.terms.values())) > _HIGH:
             self.refused = self.refused or region
         if side == "max" and form.constant < 0 and _is_end_of_buffer(form.terms):
