@@ -2,9 +2,9 @@
 
 A gradient of weights sums over whole images. In: a contribution `f[x] += v(x, i, ..., j)` where lo <= x <= hi, over the axes i (innermost)
 to j. Out: a Func `s` of x in [lo, hi] without these conditions, `s[x] += v(x, i, ..., j)`, and its value at x, 0 elsewhere. Where adjacent
-terms are adjacent in memory, and adjacent places are not, s has a dimension more, `s[lane, x] += v(x, 16 * t + lane, ..., j)`; where places
-are few, one more, `block`, for rows of the last axis; these are then added up. The order of the terms is fixed here, whatever the schedule;
-sums in parts also round less than one long sum. Limits: gathers only.
+terms are adjacent in memory, and adjacent places are not, s reads a copy where they are, if that pays (`packed`); else it has a dimension
+more, `s[lane, x] += v(x, 16 * t + lane, ..., j)`. Where places are few, it has one more, `block`, for rows of the last axis. These are then
+added up. The order of the terms is fixed here, whatever the schedule; sums in parts round less than one long sum. Limits: gathers only.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ..lang.rdom import RDom
 from ..lang.var import Var
 from ..lower.register_tiles import Read, dense_along, reads_of
 from .contributions import Axis, Placed
+from .packed import packing
 
 LANES = 16
 _BLOCKS = 64
@@ -49,9 +50,13 @@ def sum_apart(name: str, args: Sequence[str], p: Placed, sizes: Sequence[int | N
     along = _lane_axis(p, args, known, reads)
     if along is None and not few and not ends:
         return None
-    term = b.select(b.and_(simplify(b.all_of(conditions)), p.guard), p.value, b.const(p.value.type, 0))
+    packed = packing(p.value, known, p.axes, LANES) if along is not None and not few else None
+    value = p.value if packed is None else packed.pack(name, p.value)
+    term = b.select(b.and_(simplify(b.all_of(conditions)), p.guard), value, b.const(p.value.type, 0))
+    if packed is not None:
+        args = [packed.along, *(v for v in args if v != packed.along)]
     make = _Maker(name, args, ends, known)
-    if along is None and not few:
+    if packed is not None or along is None and not few:
         total = make.whole(p.axes, term)
     else:
         total = make.parts((along or p.axes[0], *(a for a in p.axes if a is not (along or p.axes[0]))), term, few)

@@ -19,7 +19,6 @@ from ..ir.parameter import Parameter
 from ..ir.simplify import simplify
 from ..ir.traverse import deep_recursion, substitute
 from ..ir.types import INT32
-from ..lang.boundary_conditions import constant_exterior
 from ..lang.buffer import Buffer
 from ..lang.edits import count_edit
 from ..lang.expr import to_node
@@ -297,7 +296,7 @@ def _seed(output: Func, adjoint: Func | Buffer | None, bounds: Any) -> tuple[Fun
         if bounds is not None:
             raise user_error("propagate_adjoints() takes output_bounds with a Func of adjoints; a Buffer has its own bounds")
         region = tuple(_interval(adjoint.dim(d).min(), adjoint.dim(d).extent()) for d in range(adjoint.dimensions()))
-        given = constant_exterior(adjoint, 0) if adjoint.dimensions() else Func(adjoint)
+        given = Func(adjoint)
     else:
         if bounds is None:
             raise user_error("propagate_adjoints() with a Func of adjoints needs output_bounds: a (min, extent) pair for each dimension")
@@ -338,7 +337,7 @@ def _limited(f: Function, given: Func, region: Region) -> Func:
     for t, v in zip(f.types, reads(given, args)):
         if t.is_float() != v.type.is_float():
             raise user_error(f"propagate_adjoints(): the adjoint of Func {f.name} is {v.type}, but its values are {t}")
-        values.append(b.select(inside, b.cast(t, v), b.const(t, 0)))
+        values.append(b.select(inside if b.is_true(inside) else b.likely(inside), b.cast(t, v), b.const(t, 0)))
     define(seed, args, values)
     return seed
 

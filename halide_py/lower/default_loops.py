@@ -18,11 +18,22 @@ from ..ir.nodes import ForType
 from ..ir.target import Target
 from .environment import Environment
 from .inline import is_inlined
-from .register_tiles import Extents, Tile, choose_tile, inner_terms, is_accumulation, likely_extents, order_of_tiles, sizes_from_inputs
+from .register_tiles import (
+    Extents,
+    Tile,
+    choose_tile,
+    inner_terms,
+    is_accumulation,
+    likely_extents,
+    order_of_tiles,
+    reads_of,
+    sizes_from_inputs,
+)
 
 _ROWS = 16  # of a parallel task in tiles, and terms of which nothing is known
 _ROW = 512  # values of a dimension of which nothing is known
 _VALUES = 8192  # computed by a parallel task of a simple loop nest
+_BLOCK = 16  # rows of what is turned that are written at a time
 _FEW_TASKS = 4
 _TASKS = 8  # at least, where there is enough of the outermost dimension
 
@@ -84,22 +95,39 @@ class _Loops:
 
 
 def _simple(f: Function, d: Definition, extents: Extents, free: list[Dim], width: int, loops: _Loops) -> None:
-    """Vectors over the first dimension, threads over the last; loops over reduction variables in between."""
+    """Vectors over the first dimension, threads over the last; loops over reduction variables in between. What is turned is done in blocks,
+    whose lines stay in the cache."""
     names = [dim.var for dim in free]
     first, last = names[0], names[-1]
     task = _rows(f, d, extents)
-    if first == f.args[0] and width > 1 and (extents[first] or width) >= width:
+    vectors = first == f.args[0] and width > 1 and (extents[first] or width) >= width
+    turned = _turned(f, d, names) if vectors else None
+    around = dict(zip(names, names))
+    if vectors:
         task = max(task // width, 1) if len(free) == 1 else task
         loops.split(first, width, f"{first}.vectors", f"{first}.lanes")
         loops.add(f"{first}.lanes", ForType.Vectorized)
-        names[0] = f"{first}.vectors"
+        around[first] = f"{first}.vectors"
     for dim in loops.old.dims:
         if dim.is_rvar():
             loops.add(dim.var, dim.for_type)
-    loops.split(names[-1], task, f"{last}.tasks", f"{last}.rows")
-    for v in (*names[:-1], f"{last}.rows"):
+    loops.split(around[last], task, f"{last}.tasks", f"{last}.rows")
+    around[last] = f"{last}.rows"
+    if turned is not None:
+        loops.split(around[turned], _BLOCK, f"{turned}.blocks", f"{turned}.block")
+        loops.add(f"{turned}.block")
+        around[turned] = f"{turned}.blocks"
+    for v in around.values():
         loops.add(v)
     loops.add(f"{last}.tasks", ForType.Parallel)
+
+
+def _turned(f: Function, d: Definition, names: list[str]) -> str | None:
+    """The dimension that is the first one of what is read, where the first one is another of its dimensions."""
+    if d.rdom is not None:
+        return None
+    reads = [r for r in reads_of(d.values, f.name) if names[0] in r.uses and not r.is_dense(names[0])]
+    return next((v for v in names[1:] if any(r.is_dense(v) for r in reads)), None)
 
 
 def _rows(f: Function, d: Definition, extents: Extents) -> int:

@@ -27,6 +27,7 @@ from .environment import Environment
 _FACTORS = (1, 2, 3, 4, 6, 8)
 _LATENCY = 8  # accumulators that keep two multipliers of four cycles busy
 _TYPICAL = 256  # what an extent that is not known may be
+_LINE = 64  # bytes of a cache line
 _CACHE = 512 << 10  # bytes: half of a second level cache
 _NEAR = 32 << 10  # bytes: of a first level one
 _TERMS = 16  # of an accumulator, for which it is worth to be loaded and stored
@@ -46,9 +47,11 @@ class Read:
         return self.uses.get(v) == {0: 1}
 
     def loads(self, tile: Mapping[str, int], vector: str, width: int) -> float:
-        """Loads for one tile, of vectors or of numbers that become vectors."""
+        """Cache lines that one tile takes, of vectors or of numbers that become vectors. Vectors lie anywhere, so they cross lines."""
         count = math.prod(k for v, k in tile.items() if v in self.uses)
-        return count if width == 1 or vector not in self.uses or self.is_dense(vector) else width * count
+        if width == 1 or vector not in self.uses:
+            return count
+        return count * (1 + width * self.bytes / _LINE if self.is_dense(vector) else width)
 
     def footprint(self, sizes: Mapping[str, int]) -> int:
         """Bytes read while each variable runs over so many values."""

@@ -143,6 +143,45 @@ def test_a_known_layer_has_no_conditions_in_its_loops() -> None:
         assert "select" not in to_text(sums[0].updates[0].values[0])
 
 
+@pytest.mark.parametrize("rows, columns, inner, count", [(300, 71, 260, 1), (17, 70, 270, 1), (300, 70, 15, 0), (40, 300, 50, 0)])
+def test_sums_along_adjacent_memory_read_packed_copies(rows: int, columns: int, inner: int, count: int) -> None:
+    """A product of matrices: the derivative for the left factor sums over what is adjacent in both that it reads. Copied where elements are used often."""
+    left, right, up = (rng.normal(size=s).astype(np.float32) for s in ((rows, inner), (inner, columns), (rows, columns)))
+    a, w, r = hl.Buffer(left), hl.Buffer(right), hl.RDom([(0, inner)])
+    product = func("product", x, y, hl.f32(0))
+    product[x, y] += a[r, y] * w[x, r]
+    d = hl.propagate_adjoints(product, hl.Buffer(up))
+    expected = up.astype(float) @ right.T
+    assert len([name for name in environment([d[a].function]) if "packed" in name]) == count
+    found = np.array(d[a].realize([inner, rows]))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(run(d[a], (inner, rows), {}).T, expected, rtol=1e-4, atol=1e-3)
+    part = hl.Buffer(np.zeros((5, 7), np.float32))
+    part.set_min([3, rows - 5])
+    d[a].realize(part)
+    np.testing.assert_array_equal(np.array(part), found[-5:, 3:10])
+
+
+def test_what_data_says_is_not_packed() -> None:
+    """A copy of what is read at places that data says would have to hold them all."""
+    table, places, up = rng.normal(size=(5, 40)).astype(np.float32), rng.integers(0, 5, 300).astype(np.int32), rng.normal(size=(300, 40)).astype(np.float32)
+    w = hl.Buffer(rng.normal(size=(300, 300)).astype(np.float32))
+    t, at, r = hl.Buffer(table), hl.Buffer(places), hl.RDom([(0, 40)])
+    f = func("f", x, y, hl.f32(0))
+    f[x, y] += w[y, x] * t[r, hl.clamp(at[y], 0, 4)]
+    d = hl.propagate_adjoints(f, hl.Buffer(np.ascontiguousarray(up[:, :40])))
+    expected = np.zeros((300, 300))
+    expected[:40] = (table.astype(float).sum(1)[places] * up[:, :40].T)
+    np.testing.assert_allclose(np.array(d[w].realize([300, 300])), expected, rtol=1e-4, atol=1e-3)
+    s = func("s", x, hl.f32(0))
+    k = hl.RDom([(0, 300)])
+    s[x] += t[x, hl.clamp(at[k], 0, 4)] * w[k, x]
+    d = hl.propagate_adjoints(s, hl.Buffer(np.ones(40, np.float32)))
+    full = np.zeros((300, 300))
+    full[:40] = table.T[:, places]
+    np.testing.assert_allclose(np.array(d[w].realize([300, 300])), full, rtol=1e-4, atol=1e-3)
+
+
 def test_places_behind_a_division_are_gathered() -> None:
     """A grid that is looked up by place and by data: its derivative visits each place of the image once, not all of them for each cell."""
     def build(guide: Any, grid: Any) -> hl.Func:
