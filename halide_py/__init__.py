@@ -67,7 +67,8 @@ from .lang.bits import (
     widening_shift_right,
     widening_sub,
 )
-from .lang.buffer import Buffer, BufferDimension
+from .lang.buffer import Buffer
+from .lang.buffer_dimension import BufferDimension
 from .lang.callable import Callable
 from .lang.effects import gather, memoize_tag, print, print_when, random_float, random_int, random_uint, require, scatter
 from .lang.estimates import ArgumentEstimates

@@ -1,4 +1,4 @@
-"""The machine behind `bounds_of_expr`: scope, memo and helpers; `bounds_rules` has the rule of each kind of expression."""
+"""The machine behind `bounds_of_expr`: scope, memo and helpers; the rules of expressions are in `bounds_rules` and `bounds_of_calls`."""
 
 from __future__ import annotations
 

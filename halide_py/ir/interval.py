@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from . import bounds_rules  # noqa: F401  (registers the rules)
+from . import bounds_of_calls, bounds_rules  # noqa: F401  (register the rules)
 from . import nodes as n
 from .bounds import Bounds
 from .interval_type import FuncValues, Interval, type_interval

@@ -18,6 +18,7 @@ from ..ir import nodes as n
 from ..ir.names import anonymous_name, unique_name
 from ..ir.parameter import DimConstraint, Parameter
 from ..ir.types import Type
+from .buffer_dimension import BufferDimension
 from .buffer_views import BufferViews
 from .expr import Operand
 from .param import image_element
@@ -26,34 +27,6 @@ from .storage import Array, Shape, Storage, allocate, allocate_shape, wrap
 
 _SWEEP_BYTES = 1 << 28
 _embedded_bytes = [0]  # memory bound to expressions since dead nodes were last dropped
-
-
-class BufferDimension:
-    """The shape of one dimension of a Buffer."""
-
-    __slots__ = ("_min", "_extent", "_stride")
-
-    def __init__(self, min: int, extent: int, stride: int) -> None:
-        self._min, self._extent, self._stride = min, extent, stride
-
-    def min(self) -> int:
-        """First coordinate."""
-        return self._min
-
-    def extent(self) -> int:
-        """Size."""
-        return self._extent
-
-    def max(self) -> int:
-        """Last coordinate."""
-        return self._min + self._extent - 1
-
-    def stride(self) -> int:
-        """Distance between neighbours in memory, in elements."""
-        return self._stride
-
-    def __repr__(self) -> str:
-        return f"<halide.BufferDimension min {self._min} extent {self._extent} stride {self._stride}>"
 
 
 class Buffer(BufferViews):
