@@ -101,7 +101,9 @@ def numpy_linear(images: Array, labels: Array, w: list[Array]) -> tuple[float, l
 
 def windows(a: Array) -> Array:
     """All 3x3 windows of (n, c, y, x)."""
-    return np.lib.stride_tricks.sliding_window_view(a, (3, 3), axis=(2, 3))
+    view: Any = np.lib.stride_tricks.sliding_window_view  # the types of NumPy 2.2, the last for Python 3.10, know no lists of axes
+    found: Array = view(a, (3, 3), axis=(2, 3))
+    return found
 
 
 def numpy_convolutions(images: Array, labels: Array, w: list[Array]) -> tuple[float, list[Array]]:

@@ -157,7 +157,8 @@ class Buffer(BufferViews):
         return interface
 
     def __buffer__(self, flags: int) -> memoryview:
-        return memoryview(self.array.T)
+        array: Any = self.array.T  # NumPy 2.2, the last for Python 3.10, does not tell mypy that arrays are buffers
+        return memoryview(array)
 
     def numpy_view(self, reverse_axes: bool = True) -> Array:
         """The memory as a NumPy array that shares it, axes reversed unless told otherwise. Mins are lost: element 0 is the first."""

@@ -310,7 +310,8 @@ class Evaluator:
     def _pick(self, values: Array, index: list[Array], low: Sequence[int], active: Array) -> Array:
         """Elements at the coordinates; element 0 where a point does not count."""
         place = tuple(np.where(active, i.astype(_EXACT_INDEX) - m, 0) for i, m in zip(index, low))
-        return values[place]
+        picked: Array = values[place]
+        return picked
 
     def _call_func(self, e: n.Call, context: _Context) -> Array:
         index = [self.eval(a, context) for a in e.args]
