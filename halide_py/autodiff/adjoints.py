@@ -92,9 +92,8 @@ class _Update:
 @dataclass
 class AdjointSum:
     """The adjoint of something (`what`) with the given dimensions and value types, as it is gathered. `base` is where it starts from
-    (default 0),
-    `sizes` how many places there are in each dimension, as far as that is known. Outside of the `region`, if there is one, nothing else may
-    be read: the adjoint is 0 there."""
+    (default 0), `sizes` how many places there are in each dimension, as far as that is known. Outside of the `region`, if there is one,
+    nothing else may be read: the adjoint is 0 there."""
 
     name: str
     args: tuple[str, ...]
@@ -190,8 +189,7 @@ def _sum(start: n.Expr | None, terms: Sequence[n.Expr]) -> n.Expr:
 
 def _selected(p: Placed) -> n.Expr:
     """The value where it counts, zero elsewhere. Conditions of solving hold in the interior, which loop partitioning may use; those of
-    remainders, at every
-    other place or so."""
+    remainders, at every other place or so."""
     remainders = [c for c in p.conditions if c.mask & n.Mod.bit]
     conditions = simplify(b.all_of(c for c in p.conditions if not c.mask & n.Mod.bit))
     if p.is_pure() and not b.is_true(conditions):
@@ -201,8 +199,7 @@ def _selected(p: Placed) -> n.Expr:
 
 def _domain(p: Placed, domains: dict[object, RDom]) -> RDom | None:
     """The domain that a contribution is summed over, shared with others of the same ranges and predicate. Conditions restrict the domain of
-    a
-    scatter, rather than the value: it may not touch places that do not count."""
+    a scatter, rather than the value: it may not touch places that do not count."""
     condition = p.condition() if p.is_scatter() else b.TRUE
     ranges = [(a.interval.min, a.interval.max) for a in p.axes]
     if not ranges:

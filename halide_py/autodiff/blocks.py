@@ -36,8 +36,7 @@ _SOME = 64  # terms that are worth a Func
 
 def sum_apart(name: str, args: Sequence[str], p: Placed, sizes: Sequence[int | None]) -> n.Expr | None:
     """The value of a contribution at the places `args`, from a Func that is made for it; None where that does not pay. `sizes`: how many
-    places there are in each
-    dimension, None where that is not known."""
+    places there are in each dimension, None where that is not known."""
     if p.is_scatter() or not p.axes or not all(a.interval.is_bounded() for a in p.axes):
         return None
     terms = math.prod(a.size() + 1 for a in p.axes)

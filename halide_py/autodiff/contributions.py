@@ -237,8 +237,7 @@ def check_bounded(axes: Iterable[Axis], what: str, where: str) -> None:
 
 def vanishing(roots: Sequence[n.Expr], names: Container[str], axes: Iterable[str]) -> frozenset[str]:
     """Those of the axes that a value may leave, given that the Funcs of certain names are zero outside of their regions: if all else is
-    read at places that do not
-    depend on the axis (weights, say)."""
+    read at places that do not depend on the axis (weights, say)."""
     kept = set(axes)
     for c in nodes_of(roots, n.Call):
         if c.call_type in (n.CallType.Halide, n.CallType.Image) and c.name not in names:

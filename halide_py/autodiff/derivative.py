@@ -69,8 +69,7 @@ class Derivative:
 
     def __contains__(self, key: Any) -> bool:
         """Whether the output depends on an input (a Buffer, ImageParam, Param or Argument) by floats; where it does, reading `d[key]` may
-        still
-        raise."""
+        still raise."""
         return getattr(key, "param", None) in self._inputs
 
     def _of_func(self, f: Func, update: int) -> Func:

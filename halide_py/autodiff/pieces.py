@@ -54,8 +54,7 @@ def _is_easy(p: Placed, target: Sequence[n.Variable], narrowed: Contribution, c:
 
 def _choice(e: n.Expr) -> n.Expr | None:
     """What to split next in a coordinate: a Select from the outside in, else a Min or Max from the inside out, whose condition is free of
-    remainders. None
-    without any, or where data decides."""
+    remainders. None without any, or where data decides."""
     if any(c.call_type in (n.CallType.Halide, n.CallType.Image) for c in nodes_of(e, n.Call)):
         return None
     found = [c for c in nodes_of(e, _CHOICES) if c.type is INT32 and not _sides(c)[0][0].mask & n.Mod.bit]

@@ -30,8 +30,7 @@ Region = tuple[Interval, ...]
 @dataclass
 class Stage:
     """Definition `index` of `function` (0: the pure one) over axes. `pure` lists the dimensions that are free, `own` the calls of the
-    Function
-    itself, distinct, those that others depend on first."""
+    Function itself, distinct, those that others depend on first."""
 
     function: Function
     index: int

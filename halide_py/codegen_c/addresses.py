@@ -108,8 +108,7 @@ def _is_wide(e: n.Expr) -> bool:
 
 def place(em: Emitter, name: str, t: Type, base: n.Expr | None) -> tuple[str, str]:
     """(p, i) such that element `base` of a buffer is p[i]; "" for 0. What does not change in the loop around is in p, and computed before
-    the loop
-    unless it reads memory: compilers find what does not change, but do not bring it together and add it to the pointer."""
+    the loop unless it reads memory: compilers find what does not change, but do not bring it together and add it to the pointer."""
     p = pointer(em, name, t)
     if base is None:
         return p, ""

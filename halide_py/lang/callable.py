@@ -29,8 +29,7 @@ class Callable:
         self, compiled: driver.compile.LoadedPipeline, inputs: int, first: int, buffers: Sequence[tuple[int, Parameter]] = ()
     ) -> None:
         """Of a pipeline's arguments the first `inputs` and the outputs from place `first` on are the callable's; between them are
-        `buffers`, the
-        Buffers that expressions use directly."""
+        `buffers`, the Buffers that expressions use directly."""
         self._compiled = compiled
         args = compiled.args
         places = [*range(inputs), *range(first, len(args))]

@@ -67,8 +67,8 @@ class DeviceDirectives(StageBase):
 
     def gpu_tile(self: D, *args: Any, **kwargs: Any) -> D:
         """Tile one to three loops into GPU blocks and threads: `gpu_tile(x, bx, tx, 16)`, `gpu_tile(x, y, bx, by, tx, ty, 8, 8)`, or
-        without names for the
-        block loops, which then keep the old ones. The loops are split and ordered as by tile(); compiling raises CompileError."""
+        without names for the block loops, which then keep the old ones. The loops are split and ordered as by tile(); compiling raises
+        CompileError."""
         old, blocks, threads, sizes, tail = _gpu_tile_arguments(args, kwargs)
         me: Any = self  # a stage, which has the other directives
         me._check_blocks("gpu_tile", old, sizes)
@@ -118,15 +118,13 @@ class DeviceCopies:
 
     def copy_to_host(self: F) -> F:
         """Say that this Func, a plain copy of another Func or an image, brings it into the host's memory. All memory is the host's here, so
-        it stays
-        the copy that it is. Raises CompileError for a Func that is anything but a plain copy."""
+        it stays the copy that it is. Raises CompileError for a Func that is anything but a plain copy."""
         _check_copy(self.function, "copy_to_host")
         return self
 
     def copy_to_device(self: F, device_api: DeviceAPI = DeviceAPI.Default_GPU) -> F:
         """Say that this Func, a plain copy, brings another into a device's memory. Raises CompileError for a Func that is anything else; so
-        does compiling, for
-        every device but `DeviceAPI.Host`."""
+        does compiling, for every device but `DeviceAPI.Host`."""
         _check_copy(self.function, "copy_to_device")
         if DeviceAPI(device_api) is not DeviceAPI.Host:
             me: Any = self  # a Func, which is a stage as well

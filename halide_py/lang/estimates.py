@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..ir.parameter import DimConstraint
 from ..ir.parameter import Parameter as ParameterData
@@ -12,8 +12,7 @@ from .rdom import Range
 
 class ArgumentEstimates:
     """Typical values of an argument, for autoschedulers: `scalar_def`, `scalar_min`, `scalar_max`, `scalar_estimate` (undefined where
-    nothing was
-    said), `buffer_estimates` (a Range a dimension)."""
+    nothing was said), `buffer_estimates` (a Range a dimension)."""
 
     __slots__ = ("scalar_def", "scalar_min", "scalar_max", "scalar_estimate", "buffer_estimates")
 
@@ -33,8 +32,7 @@ class ArgumentEstimates:
         return e
 
 
-@dataclass(frozen=True, slots=True)
-class BufferConstraint:
+class BufferConstraint(NamedTuple):
     """What is promised (`min`, `extent`, `stride`) and typical (`min_estimate`, `extent_estimate`) of one dimension; undefined where
     nothing is."""
 

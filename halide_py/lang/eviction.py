@@ -12,8 +12,7 @@ from .expr import Expr, to_node
 
 class EvictionKey:
     """What `memoize(EvictionKey(e))` keeps its results under: an integer scalar Expr (64 bits at most) of parameters and constants.
-    `EvictionKey()`
-    is no key."""
+    `EvictionKey()` is no key."""
 
     def __init__(self, expr: Any = None) -> None:
         self.key: n.Expr | None = None

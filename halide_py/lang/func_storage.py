@@ -144,8 +144,7 @@ class StorageDirectives(StageDirectives):
 
     def bound_storage(self: F, dim: Any, bound: Any, /) -> F:
         """Allocate `bound` elements (int32) in a dimension whatever the region is. A region that needs more is an error at run time, or
-        when
-        compiling if that is certain."""
+        when compiling if that is certain."""
         self._set_dimension(dim, "bound_storage", bound=self._positive(bound, "bound_storage", "bound"))
         return self
 

@@ -231,8 +231,7 @@ def add_image_checks(stmt: n.Stmt, env: Environment, outputs: Sequence[Function]
 
 def _behind_queries(s: n.Stmt) -> tuple[Callable[[n.Stmt], n.Stmt], n.Stmt]:
     """What extern stages read of images they answer first: the regions and queries at the root as a function that puts them around a
-    statement,
-    and the statement they are around. Without queries nothing is taken off."""
+    statement, and the statement they are around. Without queries nothing is taken off."""
     if not any(is_query_symbol(name) for name in _root_lets(s)):
         return lambda inner: inner, s
     if isinstance(s, n.LetStmt):

@@ -78,8 +78,7 @@ def inline_functions(env: Environment, outputs: set[str]) -> Environment:
 
 def inline_named(env: Environment, inlined: Collection[str]) -> Environment:
     """The environment without the Functions named; the definitions of the others call only what is left, and are free of marks for the
-    derivative
-    and for memoization."""
+    derivative and for memoization."""
     bodies: dict[str, Function] = {}
     kept: Environment = {}
 

@@ -42,8 +42,7 @@ class Bound:
 @dataclass
 class Limits:
     """The condition holds where all of `bounds` do, and `where`, which does not depend on the variable; if `exact`, nowhere else. `loops`
-    are the
-    inner loops it varies with."""
+    are the inner loops it varies with."""
 
     bounds: list[Bound] = field(default_factory=list)
     where: n.Expr = b.TRUE

@@ -254,8 +254,7 @@ def _one_loop(f: n.For, finder: _Finder, steady: n.Stmt, lows: list[n.Expr], hig
 def _shifted(f: n.For, finder: _Finder) -> n.Stmt | None:
     """The steady state, then one by one the iterations whose vectors are moved inwards, all through one copy of the body: in part 0 of the
     loop `min(x * 8, w - 8)` is `x * 8`, in the others, where x is 0, it is `w - 8`; of several minima some may not be moved yet, so there
-    they stay minima. Only
-    where x is used in such minima alone."""
+    they stay minima. Only where x is used in such minima alone."""
     highs, here, end = finder.limits("high"), n.Variable(INT32, f.name), b.add(f.min, f.extent)
     if len(highs) != 1 or finder.limits("low"):
         return None

@@ -213,8 +213,7 @@ def _is_fresh(loop: n.For, name: str, values: FuncValues) -> bool:
 
 def _with_windows(s: n.Stmt, f: Function, folds: list[_Fold], values: FuncValues) -> n.Stmt:
     """The body of an async Func's realization with a mark in each loop that its producer must not run ahead of its consumers in without
-    limit: where
-    storage is folded, and where an iteration writes again what an earlier one may still be read of."""
+    limit: where storage is folded, and where an iteration writes again what an earlier one may still be read of."""
     index = 0
 
     def loop(op: n.For, rec: Rec) -> n.Stmt:

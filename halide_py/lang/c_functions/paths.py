@@ -1,9 +1,8 @@
 """Ways through a C function: what its variables hold on each, under which condition it is taken, and what they hold where ways meet.
 
 A `Path` is the way that is being followed. Its conditions are those under which it is taken since each enclosing `Level` (a call, a loop, a
-turn of a loop, a
-switch) was entered. `return`, `break` and `continue` end it and leave it at their level; at the end of the level the ways that were left
-there and the one that came through meet: every variable becomes a select among what it holds on each.
+turn of a loop, a switch) was entered. `return`, `break` and `continue` end it and leave it at their level; at the end of the level the ways
+that were left there and the one that came through meet: every variable becomes a select among what it holds on each.
 """
 
 from __future__ import annotations
