@@ -10,6 +10,7 @@ from .bounds_rules import sign
 from .build import const
 from .interval_type import Interval, type_interval
 from .simplify.ranges import FIXED_POINT
+from .traverse import nodes_of
 
 
 def _first(b: Bounds, e: n.Call) -> Interval:
@@ -151,7 +152,7 @@ def _call(b: Bounds, e: n.Call) -> Interval:
         found = b.func_values.get((e.name, e.value_index))
         return type_interval(e.type) if found is None else found
     if e.call_type is n.CallType.Image:
-        return type_interval(e.type)
+        return Interval(e, e) if _is_given_element(e) else type_interval(e.type)
     builtin = e.call_type is not n.CallType.PureExtern or getattr(e.func, "builtin", False)
     rule = _CALLS.get(e.name) if builtin and e.call_type is not n.CallType.Extern else None
     if rule is not None:
@@ -159,6 +160,12 @@ def _call(b: Bounds, e: n.Call) -> Interval:
     if e.call_type is n.CallType.PureIntrinsic and e.type.is_scalar() and not b.varies(e) and _fixed(e):
         return Interval(e, e)
     return type_interval(e.type)
+
+
+def _is_given_element(e: n.Call) -> bool:
+    """Whether a read of an image is of one element for the whole pipeline, as `offset[0]` is: at constants and parameters."""
+    leaves = nodes_of(e.args, (n.Variable, n.Call, n.Load, n.Let))
+    return e.type.is_scalar() and all(type(leaf) is n.Variable and leaf.param is not None for leaf in leaves)
 
 
 def _fixed(e: n.Expr) -> bool:

@@ -31,7 +31,7 @@ from ..ir.function import Function
 from ..ir.interval import Interval
 from ..ir.module import ArgumentKind, LoweredArgument
 from ..ir.printer import to_text
-from ..ir.traverse import substitute
+from ..ir.traverse import nodes_of, substitute
 from ..ir.types import INT32, UInt
 from .buffers import HANDLE, buffer_handle, checked, constraint, error, field, is_bounds_query, runtime_call
 from .environment import Environment
@@ -187,6 +187,15 @@ def _region_check(buf: _Buffer, known: Mapping[str, n.Expr]) -> n.Stmt:
     return checked("region", buffer_handle(buf.arg.name, buf.arg.param), buf.label, touched, b.i32(len(ends) // 2), *ends)
 
 
+def _element_checks(buffers: Sequence[_Buffer], regions: Iterable[n.Expr]) -> Iterable[n.Stmt]:
+    """What of the inputs' values the regions depend on, as `offset[0]` of `im[x + offset[0]]`, is there: it is read before other checks."""
+    by_name = {buf.arg.name: buf for buf in buffers}
+    for read in nodes_of(regions, n.Call):
+        if read.call_type is n.CallType.Image:
+            buf, corners = by_name[read.name], [widened(at) for at in read.args for _ in range(2)]
+            yield checked("region", buffer_handle(buf.arg.name, buf.arg.param), buf.label, b.TRUE, b.i32(len(read.args)), *corners)
+
+
 def _constraint_checks(buf: _Buffer) -> Iterable[n.Stmt]:
     for d in range(buf.arg.dimensions):
         for what in _FIELDS:
@@ -226,7 +235,7 @@ def add_image_checks(stmt: n.Stmt, env: Environment, outputs: Sequence[Function]
     # have.
     lets = [(name, substitute(known, value)) for buf in buffers for name, value in _required(buf)]
     lets += [let for buf in buffers for let in _proposed(buf, required)]
-    return b.block([*map(_kind_check, buffers), outer(b.let_stmts(lets, body))])
+    return b.block([*map(_kind_check, buffers), *_element_checks(buffers, [value for _, value in lets]), outer(b.let_stmts(lets, body))])
 
 
 def _behind_queries(s: n.Stmt) -> tuple[Callable[[n.Stmt], n.Stmt], n.Stmt]:

@@ -44,6 +44,7 @@ class _Widen:
         self.private = {a.name for a in nodes_of(loop.body, n.Allocate)}
         self.values: dict[str, n.Expr] = {loop.name: v.ramp(loop.min, b.i32(1), count)}
         self.scalar_lets: list[tuple[str, n.Expr]] = []
+        self.taken = {let.name for kind in (n.Let, n.LetStmt) for let in nodes_of(loop.body, kind)}
 
     def run(self) -> n.Stmt:
         handlers: dict[type[n.Node], Callable[..., n.Node]] = dict.fromkeys(v.BINARY, self.binary)
@@ -78,12 +79,18 @@ class _Widen:
     def bind(self, name: str, value: n.Expr) -> tuple[str, n.Expr]:
         """The let to make for a widened value, of the base only for ramps; uses of `name` are redirected."""
         if isinstance(value, n.Ramp) and b.as_int(value.stride) is not None:
-            base = n.Variable(value.base.type, f"{name}.lane0")
+            base = n.Variable(value.base.type, self.fresh(f"{name}.lane0"))
             self.values[name] = n.Ramp(base, value.stride, value.lanes)
             return base.name, value.base
-        wide = n.Variable(value.type, f"{name}.lanes")
+        wide = n.Variable(value.type, self.fresh(f"{name}.lanes"))
         self.values[name] = wide
         return wide.name, value
+
+    def fresh(self, name: str) -> str:
+        """`name`, or one like it where a vectorized loop inside has bound that: what it does lane by lane binds the scalar of this name again."""
+        while name in self.taken:
+            name += "_"
+        return name
 
     def serial(self, s: n.Stmt) -> n.Stmt:
         """`s`, which could not be widened, as a loop over the lanes; lets it needs are evaluated again per lane."""

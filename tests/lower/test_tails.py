@@ -187,3 +187,19 @@ def test_several_vectors_in_an_iteration_are_moved_each_when_it_has_to_be(inner:
         g[x] = f[x]
         f.compute_root().split(x, xo, xi, 4, inner).vectorize(xi).unroll(xo, 3, outer)
         np.testing.assert_array_equal(np.array(g.realize([size])), np.arange(size) + 1)
+
+
+def test_lane_by_lane_inside_lanes() -> None:
+    """Two vectorized loops, both with tails that run lane by lane: each binds the lets those need again, by names of its own."""
+    f, g, r = hl.Func("f"), hl.Func("g"), hl.RDom([(-1, 3), (-1, 3)])
+    a, b, c, d, e, i, j, k, p, q = (hl.Var(name) for name in "abcdeijkpq")
+    f[x, y] = 0
+    f[x, y] += x + r.x + 3 * (y + r.y)
+    g[x, y] = f[x, y]
+    guarded, predicated, shifted = hl.TailStrategy.GuardWithIf, hl.TailStrategy.Predicate, hl.TailStrategy.ShiftInwards
+    f.split(y, a, b, 2, guarded).split(x, c, d, 5, predicated).fuse(b, d, e).split(e, i, j, 8, shifted)
+    f.fuse(j, a, k).split(i, p, q, 5, shifted).vectorize(k).vectorize(q).update().unscheduled()
+    g.split(x, xo, xi, 5)
+    wide, high = 31, 23
+    at_y, at_x = np.mgrid[0:high, 0:wide]
+    np.testing.assert_array_equal(np.array(g.realize([wide, high])), 9 * at_x + 27 * at_y)

@@ -45,3 +45,26 @@ def test_updates_cost_no_more_than_their_number(effort: Callable[[Callable[[], o
         for i in range(5):
             wanted[i] = (wanted[i] * 3 + wanted[(i + k) % 5]) & 0xffffffff
     np.testing.assert_array_equal(np.array(updated(20).realize([5])), wanted.astype(np.uint32).view(np.int32))
+
+
+def test_an_element_of_an_input_moves_what_is_read() -> None:
+    """`im[x + offset[1]]`: the region is where the offset says; it is read before the region is checked, so it is checked first itself."""
+    image, offset, p = hl.ImageParam(hl.Int(32), 1, "image"), hl.ImageParam(hl.Int(32), 1, "offset"), hl.Param(hl.Int(32), "p", 1)
+    double, cropped = hl.Func("double"), hl.Func("cropped")
+    double[x] = image[x] * 2
+    cropped[x] = double[x % 4 + offset[p]] + image[hl.clamp(image[x], 0, offset[p])]
+    double.compute_root()
+    data = np.arange(20, dtype=np.int32)
+    image.set(hl.Buffer(data))
+    offset.set(hl.Buffer(np.array([3, 7], np.int32)))
+    for k, start in ((1, 7), (0, 3)):
+        p.set(k)
+        at = np.arange(9)
+        np.testing.assert_array_equal(np.array(cropped.realize([9])), 2 * (at % 4 + start) + np.minimum(at, start))
+    p.set(2)
+    with pytest.raises(hl.HalideError, match=r"Input buffer offset is accessed at 2, which is beyond the max \(1\) in dimension 0"):
+        cropped.realize([9])
+    p.set(1)
+    offset.set(hl.Buffer(np.array([3, 17], np.int32)))
+    with pytest.raises(hl.HalideError, match=r"Input buffer image is accessed at 20, which is beyond the max \(19\) in dimension 0"):
+        cropped.realize([9])
