@@ -11,10 +11,18 @@ _ANONYMOUS: dict[str, itertools.count[int]] = {}
 
 
 def unique_name(base: str) -> str:
-    """`base` the first time, then `base$1`, `base$2`, ...: deterministic, so that two runs of a script agree (the caches rely on it)."""
+    """`base` the first time, then `base$1`, ..., but no name that is taken: deterministic, so that two runs of a script agree (the caches rely on it)."""
     count = _COUNTS.get(base, 0)
+    while _is_taken(name := f"{base}${count}" if count else base):
+        count += 1
     _COUNTS[base] = count + 1
-    return f"{base}${count}" if count else base
+    return name
+
+
+def _is_taken(name: str) -> bool:
+    """Whether somebody has `name`: by asking for it, `$` and all, or as the numbered name of another."""
+    stem, dollar, number = name.rpartition("$")
+    return name in _COUNTS or dollar == "$" and number.isdigit() and 0 < int(number) < _COUNTS.get(stem, 0)
 
 
 def anonymous_name(prefix: str) -> str:

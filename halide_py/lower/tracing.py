@@ -25,6 +25,7 @@ from .buffers import field
 from .environment import Environment
 from .extern_stages import BUFFER_MARKS
 from .schedule_functions import head_productions
+from .undef import is_undef
 
 EVENTS = {
     "load": 0,
@@ -103,6 +104,9 @@ class _Tracer:
             return new
         values: list[n.Expr] = []
         for i, value in enumerate(new.values):
+            if is_undef(value):
+                values.append(value)
+                continue
             name = f"{new.name}.store.{next(self.count)}"
             v = n.Variable(value.type, name)
             report = event("store", new.name, n.Variable(INT32, f"{new.name}.trace_id"), new.args, v, i)

@@ -4,7 +4,7 @@ Before: `Realize f (t0, t1)`, `Provide f (v0, v1) args`, `Call f args #1`.
 After: `Realize f.0 (t0)` around `Realize f.1 (t1)`, `Provide f.0 (v0) args` and `Provide f.1 (v1) args`, `Call f.1 args`.
 
 All values of a Provide are evaluated before any is stored: a value that reads what an earlier store of the same Provide
-may have changed is bound to a name first, and so are coordinates that read it. Single values pass through untouched.
+may have changed is bound to a name first, and so are coordinates that read it. Values that are undef are not stored. Single values pass through untouched.
 Behaviour: Halide's SplitTuples.cpp.
 """
 
@@ -18,6 +18,7 @@ from ..ir import nodes as n
 from ..ir.function import Function
 from ..ir.traverse import Rec, nodes_of, rewrite
 from .atomics import separate
+from .undef import is_undef
 
 
 def element_functions(functions: Mapping[str, Function]) -> dict[str, tuple[Function, int]]:
@@ -60,7 +61,7 @@ def split_tuples(stmt: n.Stmt, functions: Mapping[str, Function]) -> n.Stmt:
         args = tuple(bind(a, names[:-1]) for a in args)
         predicate = bind(predicate, names[:-1])
         values = tuple(bind(v, names[:i]) for i, v in enumerate(values))
-        stores = [n.Provide(name, (value,), args, predicate) for name, value in zip(names, values)]
+        stores = [n.Provide(name, (value,), args, predicate) for name, value in zip(names, values) if not is_undef(value)]
         return b.let_stmts(bindings, b.block(stores))
 
     def realize(r: n.Realize, rec: Rec) -> n.Stmt:

@@ -2,8 +2,9 @@
 
 Before: `f(x) = undef`, `f(x) = select(x < 3, x, undef)`. After: nothing, `if (x < 3) f(x) = x`.
 
-An operation on an undefined value is undefined; the choice of a Select between a value and undef becomes a guard. The elements of
-a tuple must be defined under the same condition, as one store writes them all. Behaviour: Halide's RemoveUndef.cpp.
+An operation on an undefined value is undefined; the choice of a Select between a value and undef becomes a guard. Elements of a tuple that are never
+defined stay as undef until tuples are split into stores, which leaves theirs out; the others must be defined under the same condition, as one
+store writes them all. Behaviour: Halide's RemoveUndef.cpp.
 """
 
 from __future__ import annotations
@@ -11,17 +12,23 @@ from __future__ import annotations
 from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.intrinsics import intrinsic
 from ..ir.printer import to_text
 from ..ir.traverse import Rec, rewrite
 
 _UNDEF = n.symbol_bit("undef")
 
 
+def is_undef(e: n.Expr) -> bool:
+    """Whether `e` is no value at all."""
+    return isinstance(e, n.Call) and e.name == "undef"
+
+
 def _defined(e: n.Expr) -> tuple[n.Expr, n.Expr]:
     """(`e` without undef, the condition under which it is defined)."""
     if not e.symbols & _UNDEF:
         return e, b.TRUE
-    if isinstance(e, n.Call) and e.name == "undef":
+    if is_undef(e):
         return b.const(e.type, 0), b.FALSE
     if isinstance(e, n.Select) or (isinstance(e, n.Call) and e.name == "if_then_else" and len(e.args) == 3):
         (c, have_c), (x, have_x), (y, have_y) = map(_defined, e.children())
@@ -49,17 +56,20 @@ def _defined(e: n.Expr) -> tuple[n.Expr, n.Expr]:
 
 
 def remove_undef(stmt: n.Stmt) -> n.Stmt:
-    """`stmt` without undef. Raises CompileError for a tuple whose elements are defined under different conditions."""
+    """`stmt` without undef, but as an element of a tuple with others that are defined. Raises CompileError where those are under different conditions."""
 
     def provide(p: n.Provide, rec: Rec) -> n.Stmt:
         values = [_defined(v) for v in p.values]
         args = [_defined(a) for a in p.args]
-        conditions = list(dict.fromkeys(have for _, have in values))
+        conditions = list(dict.fromkeys(have for _, have in values if not b.is_false(have)))
+        if not conditions:
+            return b.NOTHING
         if len(conditions) > 1:
             shown = " and ".join(to_text(c) for c in conditions)
             raise CompileError(f"The elements of the tuple stored to Func {p.name} are defined under different conditions, {shown}; "
-                               "use undef for all elements or none, under one condition")
-        new = n.Provide(p.name, tuple(v for v, _ in values), tuple(a for a, _ in args), p.predicate)
+                               "use undef for all of them or none, under one condition")
+        stored = (intrinsic("undef", v.type) if b.is_false(have) else v for v, have in values)
+        new = n.Provide(p.name, tuple(stored), tuple(a for a, _ in args), p.predicate)
         return b.if_(b.all_of((conditions[0], *(have for _, have in args))), new)
 
     return rewrite(stmt, {n.Provide: provide}, _UNDEF)

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import InternalError, PipelineError
 from ..ir import nodes as n
-from ..ir.build import TRUE, and_
+from ..ir.build import FALSE, TRUE, and_
 from ..ir.function import Definition, Function
 from ..ir.parameter import Parameter
 from . import arrays, scalar
@@ -141,15 +141,16 @@ class Evaluator:
         current = cast(_Computed, context.current)
         if d.predicate is not TRUE:
             context = context.where(self.eval(d.predicate, context))
-        writes: list[tuple[Array, list[Array], list[Array]]] = []
+        writes: list[tuple[Array, list[Array], list[Array | None]]] = []
         for args, values in variants(d):
             defined: n.Expr = TRUE
-            for v in values:
+            stored = [v for v in values if defined_where(v) is not FALSE]  # elements of a tuple that have no value keep what they had
+            for v in stored:
                 defined = and_(defined, defined_where(v))
             inner = context if defined is TRUE else context.where(self.eval(defined, context))
-            if inner.active.any():
+            if stored and inner.active.any():
                 index = [self.eval(a, inner) for a in args]
-                writes.append((inner.active, index, [self.eval(v, inner) for v in values]))
+                writes.append((inner.active, index, [self.eval(v, inner) if v in stored else None for v in values]))
         grown: Box | None = None
         for active, index, new in writes:
             box = index_box(index, np.broadcast_to(active, shape))
@@ -159,8 +160,9 @@ class Evaluator:
             chosen = np.broadcast_to(active, shape)
             place = tuple(np.broadcast_to(i.astype(_EXACT_INDEX) - low, shape)[chosen] for i, (low, _) in zip(index, current.box))
             for target, value in zip(current.values, new):
-                stored = np.broadcast_to(value, shape)[chosen]
-                target[place] = stored if place else stored[0]
+                if value is not None:
+                    there = np.broadcast_to(value, shape)[chosen]
+                    target[place] = there if place else there[0]
         return grown
 
     def _prefetch(

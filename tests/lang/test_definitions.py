@@ -245,3 +245,16 @@ def test_declared_type_of_a_call() -> None:
     assert hl.Func(hl.UInt(8), 1, "declared")[x].type() == hl.UInt(8)
     with pytest.raises(hl.HalideError, match="it is undefined"):
         hl.Func("nothing")[x].type()
+
+
+def test_names_are_taken_once() -> None:
+    """Also those that somebody chose which look like numbered ones."""
+    names = [hl.Func(name).name() for name in ("taken", "taken$1", "taken", "taken", "taken$2", "taken")]
+    assert names[:3] == ["taken", "taken$1", "taken$2"] and len(set(names)) == 6
+    f, g = hl.Func("twin$1"), hl.Func("twin")
+    h = hl.Func("twin")
+    f[x], g[x] = x + 1, x * 10
+    h[x] = f[x] + g[x]
+    for one in (f, g):
+        one.compute_root()
+    assert [h.realize([3])[i] for i in range(3)] == [1, 12, 23]

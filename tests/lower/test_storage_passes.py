@@ -32,6 +32,7 @@ from halide_py.lower.storage_flattening import storage_flattening  # noqa: E402
 from halide_py.lower.tuples import split_tuples  # noqa: E402
 from halide_py.lower.undef import remove_undef  # noqa: E402
 from halide_py.lower.unpack_buffers import unpack_buffers  # noqa: E402
+from halide_py.reference import algorithm  # noqa: E402
 from halide_py.reference.loop_ir import run_stmt  # noqa: E402
 
 AUTO = n.MemoryType.Auto
@@ -198,6 +199,21 @@ def test_tuples_are_defined_together() -> None:
     assert isinstance(remove_undef(provide("f", ["x"], half, half)), n.IfThenElse)
     with pytest.raises(CompileError, match="tuple stored to Func f are defined under different conditions"):
         remove_undef(provide("f", ["x"], half, 3))
+
+
+def test_elements_without_a_value_are_not_stored() -> None:
+    x, f, r = hl.Var("x"), hl.Func("f"), hl.RDom([(0, 3)])
+    none = hl.undef(hl.Int(32))
+    f[x] = (none, none)
+    f[x] = (7, none)
+    f[x] = (none, f[x][0] + x)
+    f[r] = (hl.select(r > 0, f[r][1], none), none)
+    f.trace_stores()
+    want = [[7, 8, 9, 7], [7, 8, 9, 10]]
+    with hl.handlers(trace=lambda event: 1):
+        got = f.realize([4])
+    assert [np.array(one).tolist() for one in got] == want
+    assert [a.tolist() for a in algorithm.realize([f.function], (4,))] == want
 
 
 # ---- folding

@@ -197,7 +197,7 @@ def test_lane_by_lane_inside_lanes() -> None:
     f[x, y] += x + r.x + 3 * (y + r.y)
     g[x, y] = f[x, y]
     guarded, predicated, shifted = hl.TailStrategy.GuardWithIf, hl.TailStrategy.Predicate, hl.TailStrategy.ShiftInwards
-    f.split(y, a, b, 2, guarded).split(x, c, d, 5, predicated).fuse(b, d, e).split(e, i, j, 8, shifted)
+    f.split(y, a, b, 2, guarded).split(x, c, d, 5, predicated).fuse(b, c, e).split(e, i, j, 8, shifted)
     f.fuse(j, a, k).split(i, p, q, 5, shifted).vectorize(k).vectorize(q).update().unscheduled()
     g.split(x, xo, xi, 5)
     wide, high = 31, 23
