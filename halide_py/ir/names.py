@@ -11,7 +11,7 @@ _ANONYMOUS: dict[str, itertools.count[int]] = {}
 
 
 def unique_name(base: str) -> str:
-    """`base` the first time, then `base$1`, ..., but no name that is taken: deterministic, so that two runs of a script agree (the caches rely on it)."""
+    """`base` the first time, then `base$1`, ..., but no name that is taken; two runs of a script agree, as the caches need."""
     count = _COUNTS.get(base, 0)
     while _is_taken(name := f"{base}${count}" if count else base):
         count += 1
