@@ -264,9 +264,12 @@ class Func(FuncQueries, FuncSchedulable, DeviceCopies, Runnable):
         f, other = self.function, value.ref.func.function
         same = f is other and [e.as_node() for e in FuncRef(self, places).places] == [e.as_node() for e in value.ref.places]
         if not same:
-            advice = (f"Func {other.name} has no definition yet: define it, {other.name}[x, ...] = ..., before Func {f.name} uses it" if f is not other else
-                      f"An update that stands for the first definition reads the place that it writes; define {f.name}[x, ...] = ... first")
-            raise user_error(f"Cannot use an unevaluated reference to '{other.name}' to define an update at a different location. {advice}")
+            if f is not other:
+                advice = f"Func {other.name} has no definition yet: define it, {other.name}[x, ...] = ..., before Func {f.name} uses it"
+            else:
+                advice = f"An update that stands for the first definition reads what it writes; define {f.name}[x, ...] = ... first"
+            where = f"Cannot use an unevaluated reference to '{other.name}' to define an update at a different location."
+            raise user_error(f"{where} {advice}")
         if f.pure is not None:
             raise user_error(f"Cannot use an unevaluated reference to '{other.name}' to define an update when a pure definition already "
                              "exists.")

@@ -4,7 +4,8 @@ Before: `Realize f (t0, t1)`, `Provide f (v0, v1) args`, `Call f args #1`.
 After: `Realize f.0 (t0)` around `Realize f.1 (t1)`, `Provide f.0 (v0) args` and `Provide f.1 (v1) args`, `Call f.1 args`.
 
 All values of a Provide are evaluated before any is stored: a value that reads what an earlier store of the same Provide
-may have changed is bound to a name first, and so are coordinates that read it. Values that are undef are not stored. Single values pass through untouched.
+may have changed is bound to a name first, and so are coordinates that read it. Values that are undef are not stored. Single
+values pass through untouched.
 Behaviour: Halide's SplitTuples.cpp.
 """
 
