@@ -2,9 +2,9 @@
 
 Before: `f(x) = undef`, `f(x) = select(x < 3, x, undef)`. After: nothing, `if (x < 3) f(x) = x`.
 
-An operation on an undefined value is undefined; the choice of a Select between a value and undef becomes a guard. Elements of a tuple that are never
-defined stay as undef until tuples are split into stores, which leaves theirs out; the others must be defined under the same condition, as one
-store writes them all. Behaviour: Halide's RemoveUndef.cpp.
+An operation on an undefined value is undefined; the choice of a Select between a value and undef becomes a guard. Elements of a
+tuple that are never defined stay as undef until tuples are split into stores, which leaves theirs out; the others must be defined
+under the same condition, as one store writes them all. Behaviour: Halide's RemoveUndef.cpp.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _defined(e: n.Expr) -> tuple[n.Expr, n.Expr]:
 
 
 def remove_undef(stmt: n.Stmt) -> n.Stmt:
-    """`stmt` without undef, but as an element of a tuple with others that are defined. Raises CompileError where those are under different conditions."""
+    """`stmt` without undef, but as one of a tuple's values; CompileError where others are defined under different conditions."""
 
     def provide(p: n.Provide, rec: Rec) -> n.Stmt:
         values = [_defined(v) for v in p.values]

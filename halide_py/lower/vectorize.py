@@ -87,7 +87,7 @@ class _Widen:
         return wide.name, value
 
     def fresh(self, name: str) -> str:
-        """`name`, or one like it where a vectorized loop inside has bound that: what it does lane by lane binds the scalar of this name again."""
+        """`name`, or one like it where a vectorized loop inside has bound that: what it does lane by lane binds it again."""
         while name in self.taken:
             name += "_"
         return name
