@@ -115,8 +115,7 @@ class RDom(Operand):
 
     `RDom([(0, 10), (0, 20)])` takes (min, extent) pairs of int32 Exprs without Vars or Funcs; `RDom(buffer)` and `RDom(image_param)` the
     shape of that buffer. `r.x r.y r.z r.w` and `r[i]` are its RVars; `where` restricts it. Raises CompileError for bounds that are
-    undefined,
-    not int32 or that use a Var or a Func.
+    undefined, not int32 or that use a Var or a Func.
     """
 
     __slots__ = ("reduction",)
@@ -130,6 +129,8 @@ class RDom(Operand):
         if isinstance(region, RDom):
             self.reduction = region.reduction
             return
+        if not isinstance(name, str):
+            raise TypeError(f"the name of an RDom must be a string, not {name!r}; the region is a list of (min, extent) pairs")
         base = unique_name(name) if name else anonymous_name("r")
         if hasattr(region, "param") and hasattr(region, "dimensions"):
             pairs = [(_field(region, "min", d), _field(region, "extent", d)) for d in range(region.dimensions())]
