@@ -9,11 +9,12 @@ asks for them.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import json
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from typing import Any, NoReturn
 
@@ -213,6 +214,15 @@ class _Reader:
             object.__setattr__(x, name, filled)
 
 
+@contextlib.contextmanager
+def refusing_what_is_malformed() -> Iterator[None]:
+    """Around uses of what was read: bytes that no `write` made may be any graph. Raises CompileError for what trips over them."""
+    try:
+        yield
+    except (zlib.error, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, MemoryError) as e:
+        raise CompileError(f"This saved pipeline is malformed ({type(e).__name__}: {e})") from None
+
+
 def read(data: bytes, opaque: Hook, replace: dict[str, Parameter]) -> Any:
     """The object graph in bytes made by `write`, with other parameters in the place of those named in `replace`.
 
@@ -225,9 +235,6 @@ def read(data: bytes, opaque: Hook, replace: dict[str, Parameter]) -> Any:
     digest, payload = data[len(_HEAD):len(_HEAD) + 16], data[len(_HEAD) + 16:]
     if blake2b(payload, digest_size=16).digest() != digest:
         raise CompileError("This saved pipeline is damaged: its digest is not that of its data")
-    try:
+    with refusing_what_is_malformed(), deep_recursion():
         top, records = json.loads(zlib.decompress(payload))
-        with deep_recursion():
-            return _Reader(records, opaque, replace).value(top)
-    except (zlib.error, ValueError, KeyError, IndexError, TypeError, AttributeError) as e:
-        raise CompileError(f"This saved pipeline is malformed ({type(e).__name__}: {e})") from None
+        return _Reader(records, opaque, replace).value(top)

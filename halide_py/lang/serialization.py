@@ -58,11 +58,10 @@ def deserialize_pipeline(data: bytes | str | os.PathLike[str] | None = None, use
     content = _bytes(one_of("deserialize_pipeline()", data=data, filename=filename))
     replaced = _checked(user_params, _load(content)[2]) if user_params else {}
     functions, requirements, inputs = _load(content, replaced)
-    for f in environment(functions).values():
-        unique_name(f.name)  # later Funcs do not get the names of these
-    for p in inputs:
-        unique_name(p.name)
-    pipeline = Pipeline([Func.of(f) for f in functions])
+    with archive.refusing_what_is_malformed():
+        for named in (*environment(functions).values(), *inputs):
+            unique_name(named.name)  # later Funcs and Params do not get the names of these
+        pipeline = Pipeline([Func.of(f) for f in functions])
     pipeline.requirements = requirements
     count_edit()
     return pipeline
@@ -73,7 +72,9 @@ def deserialize_parameters(
 ) -> dict[str, Parameter]:
     """The parameters of a saved pipeline by name."""
     content = _bytes(one_of("deserialize_parameters()", data=data, filename=filename))
-    return {name: Parameter.of(p) for name, p in _named(_load(content)[2]).items()}
+    inputs = _load(content)[2]
+    with archive.refusing_what_is_malformed():
+        return {name: Parameter.of(p) for name, p in _named(inputs).items()}
 
 
 def _named(inputs: Sequence[ParameterData]) -> dict[str, ParameterData]:
@@ -95,11 +96,13 @@ def _bytes(data: Any) -> bytes:
 
 
 def _load(content: bytes, replaced: Mapping[str, ParameterData] = {}) -> tuple[list[Any], list[Any], list[ParameterData]]:  # noqa: B006
-    functions, requirements, inputs = archive.read(content, _buffer_in, dict(replaced))
-    for p in inputs:
-        if p.is_buffer and p.buffer is not None and p.name not in replaced:
-            p.buffer.storage.param = p
-    return functions, requirements, inputs
+    root = archive.read(content, _buffer_in, dict(replaced))
+    with archive.refusing_what_is_malformed():
+        functions, requirements, inputs = root
+        for p in inputs:
+            if p.is_buffer and p.buffer is not None and p.name not in replaced:
+                p.buffer.storage.param = p
+        return functions, requirements, inputs
 
 
 def _checked(given: Mapping[str, Parameter], saved: list[ParameterData]) -> dict[str, ParameterData]:

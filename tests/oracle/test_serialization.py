@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import random
+import zlib
+from collections.abc import Iterator
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +17,7 @@ from pipelines import random_script
 
 import halide_py as hl
 from halide_py.driver.fingerprint import fingerprint
+from halide_py.ir import archive
 from halide_py.lang.argument import infer_arguments, lowered_arguments
 
 x, y = hl.Var("x"), hl.Var("y")
@@ -99,3 +105,51 @@ def test_bytes_that_are_no_pipeline_are_refused(tmp_path: Path) -> None:
     f[x] += at(x)
     with pytest.raises(hl.CompileError, match="C function at is an address in this process"):
         hl.serialize_pipeline(hl.Pipeline(f))
+
+
+def saved_of_all_kinds() -> bytes:
+    """A pipeline with Tuples, RDoms, splits, a specialization, a table and Params."""
+    p, k, table = hl.ImageParam(hl.UInt(8), 2, "p"), hl.Param(hl.Int(32), "k", 3), hl.Buffer(np.arange(5, dtype=np.int16))
+    f, g, r, xo, xi = hl.Func("f"), hl.Func("g"), hl.RDom([(0, 5)]), hl.Var("xo"), hl.Var("xi")
+    f[x, y] = (hl.f32(p[x, y]) * k, hl.sin(table[hl.clamp(x, 0, 4)]))
+    g[x, y] = 0.0
+    g[x, y] += f[x + r.x, y][0] * f[x, y][1]
+    f.compute_root().vectorize(x, 8).parallel(y)
+    g.split(x, xo, xi, 8).specialize(k > 2)
+    return hl.serialize_pipeline(hl.Pipeline(g))
+
+
+def test_no_damage_is_accepted() -> None:
+    data, rng = saved_of_all_kinds(), random.Random(7)
+    for _ in range(500):
+        damaged, at, to = bytearray(data), rng.randrange(len(data)), rng.randrange(len(data))
+        for _ in range(rng.choice((1, 1, 3, 9))):
+            damaged[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        for bad in (bytes(damaged), data[:at], data[:at] + data[to:], data + data[at:]):
+            for read in (hl.deserialize_pipeline, hl.deserialize_parameters):
+                if bad != data:
+                    with pytest.raises(hl.CompileError):
+                        read(bad)
+
+
+def test_graphs_that_no_pipeline_is_are_refused_where_they_are_noticed() -> None:
+    """Their digest is right: somebody made them. Nothing but a CompileError comes out."""
+    data, rng = saved_of_all_kinds(), random.Random(8)
+    text = zlib.decompress(data[len(archive._HEAD) + 16:])
+
+    def places(value: Any) -> Iterator[tuple[Any, Any]]:
+        for key, inner in list(enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else ()):
+            yield value, key
+            yield from places(inner)
+
+    refused = 0
+    for _ in range(300):
+        changed = json.loads(text)
+        holder, key = rng.choice(list(places(changed)))
+        holder[key] = rng.choice((None, True, -1, 1 << 70, "", "x", [], {}, {"at": 0}, {"at": 10**9}, {"list": []}, {"float": "much"}, {"type": [9, 9, 9]}))
+        payload = zlib.compress(json.dumps(changed).encode())
+        try:
+            hl.deserialize_pipeline(archive._HEAD + blake2b(payload, digest_size=16).digest() + payload)
+        except hl.CompileError:
+            refused += 1
+    assert refused > 100
