@@ -199,14 +199,14 @@ def _give_up(number: int, frame: FrameType | None) -> NoReturn:
     raise CompileError("The Generator did not finish in the time that -t allows")
 
 
-def main() -> None:
-    """Compile a Generator as `sys.argv` says; ends the process with a message when that is not possible. Call it at the end of a file of
-    Generators.
+def main(argv: Sequence[str] | None = None) -> None:
+    """Compile a Generator as `sys.argv` says, or other words after the name of a program; ends the process with a message when that is not
+    possible. Call it at the end of a file of Generators.
 
     `python file.py -g NAME -o FOLDER [-f FUNCTION] [-e KINDS] [-n BASE] target=host [PARAM=VALUE ...]`
     """
     try:
-        command = parse(sys.argv[1:])
+        command = parse((sys.argv if argv is None else argv)[1:])
         if command.timeout != "0":
             signal.signal(signal.SIGALRM, _give_up)
             signal.alarm(int(command.timeout))

@@ -86,6 +86,22 @@ def hypot(x: Any, y: Any) -> Expr:
     return _pair("hypot", x, y)
 
 
+def fma(a: Any, b: Any, c: Any) -> Expr:
+    """a * b + c of float32 or float64, rounded once: also inside `strict_float`, and on processors without such an instruction.
+
+    Numbers take the type of the Exprs. Raises CompileError for other types, and for two that differ.
+
+    >>> small = hl.f32(2.0 ** -13)
+    >>> hl.evaluate(hl.fma(1 + small, 1 - small, -1.0)) == -2.0 ** -26
+    True
+    """
+    t = next((to_node(e).type for e in (a, b, c) if not isinstance(e, (int, float))), FLOAT32)
+    args = [convert(t, to_node(e)) if isinstance(e, (int, float)) else to_node(e) for e in (a, b, c)]
+    if any(e.type is not t for e in args) or not t.is_float() or t.bits() < 32:
+        raise user_error(f"fma takes three float32 or three float64, not {', '.join(str(e.type) for e in args)}")
+    return Expr.of(math_call("fma", *args))
+
+
 def pow(x: Any, y: Any) -> Expr:
     """x to the y: an integer constant y multiplies out in x's own type, the rest is floats.
 

@@ -76,9 +76,23 @@ class FuncRef(Operand):
         return self.element(0)
 
     def type(self) -> Type:
-        """The Type of the value; before the Func is defined, the one it was declared with. Raises CompileError where neither is known."""
+        """The Type of the value; before the Func is defined, the one it was declared with. Raises CompileError where neither is known.
+
+        >>> hl.Func(hl.UInt(8), 1)[x].type() == hl.UInt(8)
+        True
+        """
         f = self.func.function
         return f.required_types[0] if f.pure is None and len(f.required_types) == 1 else self.as_node().type
+
+    def types(self) -> list[Type]:
+        """The Type of each value; before the Func is defined, those it was declared with. Raises CompileError where neither is known.
+
+        >>> f = hl.Func()
+        >>> f[x] = (x, hl.u8(x))
+        >>> f[x].types() == [hl.Int(32), hl.UInt(8)]
+        True
+        """
+        return self.func.types()
 
     def size(self) -> int:
         """Number of values; 0 while the Func is undefined.

@@ -59,8 +59,8 @@ def deserialize_pipeline(data: bytes | str | os.PathLike[str] | None = None, use
     replaced = _checked(user_params, _load(content)[2]) if user_params else {}
     functions, requirements, inputs = _load(content, replaced)
     with archive.refusing_what_is_malformed():
-        for named in (*environment(functions).values(), *inputs):
-            unique_name(named.name)  # later Funcs and Params do not get the names of these
+        for name in (*environment(functions), *(p.name for p in inputs)):
+            unique_name(name)  # later Funcs and Params do not get the names of these
         pipeline = Pipeline([Func.of(f) for f in functions])
     pipeline.requirements = requirements
     count_edit()

@@ -23,6 +23,7 @@ from ..ir.printer import to_text
 from ..ir.traverse import free_variables, nodes_of
 from .companions import CompanionDirectives
 from .devices import DeviceDirectives
+from .eager_inline import EagerInline
 from .expr import to_node
 from .legality import WORD, LegalityChecks
 from .rdom import RVar, as_loop, loops
@@ -34,7 +35,7 @@ S = TypeVar("S", bound="StageDirectives")
 
 
 
-class StageDirectives(CompanionDirectives, DeviceDirectives, LegalityChecks):
+class StageDirectives(CompanionDirectives, DeviceDirectives, EagerInline, LegalityChecks):
     """Loop directives on one stage of a Func."""
 
     def specialize(self, condition: Any) -> Stage:
