@@ -41,6 +41,7 @@ from . import (
     storage_folding,
     target_queries,
     tracing,
+    trim_loops,
     tuples,
     undef,
     uniquify,
@@ -141,6 +142,8 @@ PASSES: tuple[Pass, ...] = (
     Pass("vectorize", lambda s, c: vectorize.vectorize(s)),
     Pass("unroll", lambda s, c: unroll.unroll(s)),
     Pass("simplify_vectors", lambda s, c: simplify(s)),
+    # Vectors and unrolled loops are gone; what is no guard any more needs no steady state.
+    Pass("trim_loops", lambda s, c: trim_loops.trim_loops(s)),
     Pass("partition_loops", lambda s, c: partition_loops.partition_loops(s, c.env)),
     # Nothing asks what is likely any more, and indices without the marks are ramps again.
     Pass("strip_likely", lambda s, c: strip_likely(s)),
