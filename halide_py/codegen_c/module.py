@@ -191,6 +191,7 @@ def text_of(module: LoweredModule, machine: Machine, needs: Sequence[str] = (), 
     """
     unit = Unit(machine)
     for f in module.functions:
+        unit.strict |= f.strict
         unit.fresh(f.name)
         for call in nodes_of(f.body, n.Call):
             if isinstance(call.func, ExternFunction) and not call.func.builtin:

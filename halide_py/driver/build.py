@@ -52,9 +52,8 @@ def lower_to_module(outputs: Sequence[Function], args: Sequence[LoweredArgument]
     if target.has_feature(TargetFeature.NoBoundsQuery):
         body = simplify(rewrite(body, {n.Call: lambda e, rec: FALSE if e.name == IS_BOUNDS_QUERY else e.map_children(rec)}))
     debugged = target.to_string() if target.has_feature(TargetFeature.Debug) else ""
-    return LoweredModule(
-        f.name, [LoweredFunction(f.name, f.args, body, name, profiled=target.has_feature(TargetFeature.Profile), debugged=debugged)]
-    )
+    profiled, strict = target.has_feature(TargetFeature.Profile), target.has_feature(TargetFeature.StrictFloat)
+    return LoweredModule(f.name, [LoweredFunction(f.name, f.args, body, name, profiled=profiled, debugged=debugged, strict=strict)])
 
 
 _HONOURED = ISA_FEATURES | {
@@ -75,9 +74,9 @@ _HONOURED = ISA_FEATURES | {
     TargetFeature.TraceStores,
     TargetFeature.TraceRealizations,
     TargetFeature.TracePipeline,
+    TargetFeature.StrictFloat,
 }
 _INSTEAD = {
-    TargetFeature.StrictFloat: "use strict_float() on expressions",
     TargetFeature.ProfileByTimer: "use profile",
     TargetFeature.ASAN: "set HL_SANITIZE=address",
     TargetFeature.TSAN: "set HL_SANITIZE=thread",

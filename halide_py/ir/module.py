@@ -87,6 +87,7 @@ class LoweredFunction(NamedTuple):
     linkage: LinkageType = LinkageType.ExternalPlusMetadata
     profiled: bool = False  # with the marks of the profiler
     debugged: str = ""  # the target, if the function tells how it is called
+    strict: bool = False  # all its float arithmetic is as if inside strict_float()
 
     @property
     def has_argv(self) -> bool:

@@ -27,6 +27,7 @@ from . import (
     allocation_bounds,
     atomics,
     bounds_inference,
+    constant_extents,
     hoist_storage,
     image_checks,
     parameter_checks,
@@ -138,6 +139,8 @@ PASSES: tuple[Pass, ...] = (
     Pass("target_queries", lambda s, c: target_queries.answer_target_queries(s, c.target)),
     # Flat indices become linear forms, which is what makes ramps dense below.
     Pass("simplify_flat", lambda s, c: simplify(s)),
+    # Needs the lets around loops, and regions that simplified; loops become vectors and copies next.
+    Pass("constant_extents", lambda s, c: constant_extents.constant_extents(s)),
     # Before vectorizing: the guards of the steady state are still scalar conditions on loop variables.
     Pass("vectorize", lambda s, c: vectorize.vectorize(s)),
     Pass("unroll", lambda s, c: unroll.unroll(s)),

@@ -21,14 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.printer import to_text
-from ..ir.simplify import simplify
 from ..ir.traverse import Rec, mentions, nodes_of, rewrite, substitute
 from ..ir.types import BOOL, INT32
 from . import lanes as v
+from .constant_extents import constant_extent
 from .guards import has_effects, predicate, strip_likely
 
 _REDUCTIONS: dict[type[n.Expr], n.ReduceOp] = {
@@ -373,17 +371,6 @@ def _operands(e: n.Expr, kind: type[n.Expr]) -> tuple[list[n.Expr], list[n.Expr]
         else:
             same.append(x)
     return plus, minus
-
-
-def constant_extent(loop: n.For, what: str) -> int:
-    """The constant extent of a loop. Raises CompileError naming the loop when it has none."""
-    extent = b.as_int(loop.extent)
-    if extent is None:
-        extent = b.as_int(simplify(loop.extent))
-    if extent is None:
-        raise CompileError(f"Loop {loop.name} is {what}, but its extent {to_text(loop.extent)} is not a constant; "
-                           f"split it by a constant factor first, or promise the extent with bound()")
-    return extent
 
 
 def vectorize(stmt: n.Stmt) -> n.Stmt:

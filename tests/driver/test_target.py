@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import halide_py as hl
@@ -106,7 +107,7 @@ def test_pipelines_run_on_a_lesser_instruction_set() -> None:
     assert [f.realize([16], base)[i] for i in (0, 15)] == [0.0, 7.5]
 
 
-@pytest.mark.parametrize(("feature", "advice"), [("cuda", "CPU"), ("strict_float", "strict_float()"), ("profile_by_timer", "use profile"), ("msan", "not supported")])
+@pytest.mark.parametrize(("feature", "advice"), [("cuda", "CPU"), ("profile_by_timer", "use profile"), ("msan", "not supported")])
 def test_features_that_cannot_be_honoured(feature: str, advice: str) -> None:
     x = hl.Var("x")
     f = hl.Func("refused")
@@ -125,3 +126,18 @@ def test_no_asserts_drops_the_checks() -> None:
     with pytest.raises(hl.PipelineError, match="k"):
         f.realize([2])
     assert f.realize([2], hl.Target("host-no_asserts"))[1] == 6
+
+
+def test_strict_float_of_a_target() -> None:
+    """A product is rounded before it is added to, in the whole pipeline, as inside strict_float()."""
+    rng = np.random.default_rng(3)
+    a, b = rng.random(64, np.float32), rng.random(64, np.float32)
+    wanted = a * b - np.float32(0.25)
+    x = hl.Var("x")
+    for lanes in (1, 16):
+        f = hl.Func("exact")
+        f[x] = hl.Buffer(a)[x] * hl.Buffer(b)[x] - hl.f32(0.25)
+        if lanes > 1:
+            f.vectorize(x, lanes)
+        assert (np.array(f.realize([64], hl.Target("host-strict_float"))) == wanted).all()
+        assert (np.array(f.realize([64])) == wanted).sum() < 64 or "fma" not in hl.get_host_target().to_string()

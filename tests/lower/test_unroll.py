@@ -15,6 +15,7 @@ from halide_py.errors import CompileError  # noqa: E402
 from halide_py.ir import build as b  # noqa: E402
 from halide_py.ir import nodes as n  # noqa: E402
 from halide_py.ir.printer import to_text  # noqa: E402
+from halide_py.lower.constant_extents import constant_extents  # noqa: E402
 from halide_py.lower.unroll import unroll  # noqa: E402
 
 SIZES = {"a": 64, "c": 64}
@@ -31,7 +32,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_means_the_same(name: str) -> None:
-    after = unroll(CASES[name])
+    after = unroll(constant_extents(CASES[name]))
     assert "Unrolled" not in kinds(after) and names_bound_once(after)
     assert run(after, SIZES) == run(serial(CASES[name]), SIZES)
 
