@@ -69,6 +69,7 @@ def constant_extent(loop: n.For, what: str) -> int:
     if extent is None:
         extent = b.as_int(simplify(loop.extent))
     if extent is None:
-        raise CompileError(f"Loop {loop.name} is {what}, but its extent {to_text(loop.extent)} is not a constant and has no small constant bound; "
-                           f"split it by a constant factor first, or promise the extent with bound()")
+        raise CompileError(
+            f"Loop {loop.name} is {what}, but its extent {to_text(loop.extent)} is not a constant and has no small constant bound; "
+            f"split it by a constant factor first, or promise the extent with bound()")
     return extent
