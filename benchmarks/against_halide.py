@@ -66,7 +66,7 @@ def main() -> None:
         run_time(f"{work}: run, 1 thread", "serve", work, 1, 1.1, rounds)
     run_time("tiny: realize() on its buffers", "call", "tiny", 1, 2.0, rounds)
     run_time("tiny: realize(sizes), new output", "fresh", "tiny", 1, 2.0, rounds)
-    compile_time(max(3, rounds // 4))
+    compile_time(max(3, rounds // 2))
     theirs, ours = in_turn([lambda: import_time(PEER), lambda: import_time(OURS)], max(3, rounds // 2))
     show("import (after NumPy)", theirs[0], ours[0], ours[0] / theirs[0], 1.5)
     subprocess.run([sys.executable, str(Path(__file__).with_name("compile_time.py"))], check=True)
