@@ -28,6 +28,7 @@ class Bounds:
         self.simplifier = Simplifier(scope)
         self.memo: dict[n.Expr, Interval] = {}
         self.limits: list[tuple[linear.Terms, n.Expr | None, n.Expr | None]] = []  # linear forms known to lie between two Exprs
+        self.ends: dict[str, tuple[n.Expr, n.Expr]] = {}  # of loops whose range varies: their first and last value
         self.wide: dict[str, Interval] = {}  # the intervals of variables before conditions narrowed them
         self.mentioning: dict[n.Expr, bool] = {}
         self.bits = 0
@@ -38,6 +39,7 @@ class Bounds:
         """The same scope and limits, to narrow further in a branch."""
         out = Bounds(self.scope, self.func_values)
         out.limits = list(self.limits)
+        out.ends = self.ends
         return out
 
     def bind(self, name: str, interval: Interval) -> bool:

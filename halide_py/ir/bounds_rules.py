@@ -62,6 +62,8 @@ def _arithmetic(b: Bounds, e: Any) -> Interval:
         i = b.sum_of(e, terms, constant, whole)
         if any(wraps(b.simplifier, x, c) for x, c in terms.items()):
             return EVERYTHING
+        if b.ends and any(type(x) is n.Variable and x.name in b.ends for x in terms):
+            i = i.intersection(Interval(_tied(b, e, terms, constant, False), _tied(b, e, terms, constant, True)))
         return _limited(b, i, terms, constant) if b.limits else i
     x, y = b.bounds(e.a), b.bounds(e.b)
     kind = type(e)
@@ -76,6 +78,30 @@ def _arithmetic(b: Bounds, e: Any) -> Interval:
     if t.overflow_is_undefined():
         return EVERYTHING if None not in exact and fit(exact, t) != exact else out
     return out if not t.is_int_or_uint() or None not in exact and fit(exact, t) == exact else type_interval(t)
+
+
+def _tied(b: Bounds, e: n.Expr, terms: linear.Terms, constant: int, upper: bool) -> n.Expr | None:
+    """An end of a linear form with the loops in it whose ranges vary at their ends, and quotients at what they are quotients of:
+    (y + 3 - x)/4*4 + x is at most y + 3. None where nothing cancels by that."""
+    form = {x: c for x, c in terms.items() if type(x) is not n.Variable or x.name not in b.ends}
+    kept = [x for x in form if b.varies(x)]
+    work = [(b.ends[x.name][(c > 0) == upper], c) for x, c in terms.items() if type(x) is n.Variable and x.name in b.ends]
+    while work:
+        end, c = work.pop()
+        more, k = linear.gather(end)
+        constant += c * k
+        for t, w in more.items():
+            d = as_int(t.b) if type(t) is n.Div else None
+            if d is not None and d > 1 and c * w % d == 0:
+                part = c * w // d
+                constant -= 0 if (part > 0) == upper else part * (d - 1)
+                work.append((t.a, part))  # type: ignore[attr-defined]
+            else:
+                form[t] = form.get(t, 0) + c * w
+    if all(form.get(x) for x in kept):
+        return None
+    i = b.sum_of(e, {t: c for t, c in form.items() if c}, constant)
+    return i.max if upper else i.min
 
 
 def _exact_range(kind: type[n.Node], x: Range, y: Range) -> Range:

@@ -260,8 +260,11 @@ class _Walk:
             self.expr(s.extent)
             b = self.bounds
             first, extent = self.expand(s.min), self.expand(s.extent)
-            low = b.of(first)
-            high = b.of(n.Sub(n.Add(first, extent), const(s.extent.type, 1)))
+            last = n.Sub(n.Add(first, extent), const(s.extent.type, 1))
+            low, high = b.of(first), b.of(last)
+            b.ends = {k: v for k, v in b.ends.items() if k != s.name}
+            if b.varies(first) or b.varies(last):
+                b.ends[s.name] = first, b.simple(last)
             self.lets.pop(s.name, None)
             self.bind(s.name, Interval(low.min, high.max))
             self.stmt(s.body)

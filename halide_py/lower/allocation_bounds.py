@@ -19,6 +19,7 @@ from .apply_splits import var
 from .bounds_inference import FuncValues
 from .environment import Environment
 from .extern_stages import is_query_symbol
+from .guards import first_iteration, strip_likely
 from .loop_nest import StageNest
 from .region_overflow import check_box
 from .schedule_functions import Nests, head_productions
@@ -37,7 +38,7 @@ class _Elimination:
 
     def __init__(self, name: str, interval: Interval) -> None:
         self.name, self.bounds = name, Bounds({name: interval})
-        self.point = interval.min if interval.min is interval.max else None
+        self.point = None if interval.min is None or interval.min is not interval.max else strip_likely(interval.min)
 
     def end(self, e: n.Expr | None, upper: bool) -> n.Expr | None:
         """The lower or upper end. What a let stands for is put in as it is: there are many lets between two loops, and loops simplify."""
@@ -102,10 +103,14 @@ class AllocationBounds:
 
     def guard(self, s: n.IfThenElse) -> tuple[n.Stmt, Boxes]:
         """Both cases; accesses of a plain guarded statement are limited by the condition."""
+        first = first_iteration(s.condition)
         if not s.mask & (n.Realize.bit | n.For.bit | n.LetStmt.bit):
-            return s, self.leaf(s)
+            boxes = self.leaf(s)
+            return s, boxes if first is None else self.eliminate(boxes, first[0].name, Interval.point(b.max_(*first)))
         head = self.leaf(n.Evaluate(s.condition))
         then_case, boxes = self.visit(s.then_case)
+        if first is not None:
+            boxes = self.eliminate(boxes, first[0].name, Interval.point(b.max_(*first)))
         else_case = None
         if s.else_case is not None:
             else_case, more = self.visit(s.else_case)

@@ -23,7 +23,7 @@ from ..ir.simplify import prove, simplify
 from .apply_splits import var
 from .environment import Environment, callees
 from .loop_nest import Loop, StageNest
-from .sliding_window import slidable_dims
+from .pointwise import pointwise_dims
 
 
 @dataclass(frozen=True)
@@ -296,7 +296,7 @@ def _check_same_func(part: list[StageNest], shifts: dict[StageNest, n.Expr], lev
                 continue
             v = _variables(one)[level]
             plain = (
-                v == OUTERMOST or v in slidable_dims(one.function) and not any(v in (s.old, s.outer, s.inner) for s in _splits(one, two))
+                v == OUTERMOST or v in pointwise_dims(one.function) and not any(v in (s.old, s.outer, s.inner) for s in _splits(one, two))
             )
             if not plain or not prove(n.EQ(shifts[one], shifts[two])):
                 raise CompileError(f"{_title(two)} and {_title(one)} would share loop {v} by compute_with(), but an iteration of the "

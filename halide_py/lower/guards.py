@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.traverse import N, Rec, nodes_of, rewrite
+from ..ir.traverse import N, Rec, mentions, nodes_of, rewrite, substitute
 
 
 def has_effects(root: n.Node, traces: bool = True) -> bool:
@@ -39,3 +39,25 @@ def strip_likely(root: N, keep_vectors: bool = False) -> N:
         return rec(c.args[0]) if marked else c.map_children(rec)  # type: ignore[no-any-return]
 
     return rewrite(root, {n.Call: call})
+
+
+def first_iteration(condition: n.Expr) -> tuple[n.Variable, n.Expr] | None:
+    """(x, a) for the guard `a <= x` around what does not run in the iterations of loop x that fill a sliding window."""
+    c = condition.args[0] if b.is_likely(condition) else condition  # type: ignore[attr-defined]
+    if not isinstance(c, (n.LE, n.LT)) or not isinstance(c.b, n.Variable) or mentions(c.a, c.b.name):
+        return None
+    return c.b, c.a if isinstance(c, n.LE) else b.add(c.a, b.const(c.a.type, 1))
+
+
+def held_back(s: n.Stmt, name: str) -> n.Stmt:
+    """`s` with what does not run in the first iterations of loop `name` in terms of max(loop variable, first iteration): so much is
+    known under its guard."""
+
+    def guard(i: n.IfThenElse, rec: Rec) -> n.Stmt:
+        found = first_iteration(i.condition)
+        if found is None or found[0].name != name:
+            return i.map_children(rec)  # type: ignore[no-any-return]
+        then_case = substitute({name: b.max_(*found)}, rec(i.then_case))
+        return n.IfThenElse(i.condition, then_case, None if i.else_case is None else rec(i.else_case))
+
+    return rewrite(s, {n.IfThenElse: guard})

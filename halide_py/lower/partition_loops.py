@@ -10,9 +10,9 @@ boundaries at one end only becomes two; any other keeps one loop with `if (stead
 Copies outside the steady state lose their marks, so that cold code is not split again, but for those of vectors: a tile at the edge of an
 image is mostly inside it, too.
 
-Only where it pays: a mark counts if it varies with the innermost loop around it, belongs to the loop being split, decides how often an
-inner loop runs (the first rows of a sliding window), or is a vector, which keeps loads from being dense; anything else is loop
-invariant and hoisted by the C compiler.
+Only where it pays: a mark counts if it varies with the innermost loop around it, belongs to the loop being split, decides whether a
+statement runs or how often an inner loop does (what fills a sliding window), or is a vector, which keeps loads from being dense; anything
+else is loop invariant and hoisted by the C compiler.
 `likely_if_innermost` alone never causes a copy of the body, it only joins one.
 Loops with Partition.Never stay; with Partition.Always they must split, and any mark that varies with them counts. Behaviour: Halide's
 PartitionLoops.cpp.
@@ -86,11 +86,12 @@ class _Finder:
             self.solver.loop(s.name, s.min, b.sub(b.add(s.min, s.extent), b.i32(1)))
             self.stmt(s.body, s.name)
         else:
+            guarded = isinstance(s, n.IfThenElse) and s.then_case.mask & (n.Store.bit | n.For.bit)
             for child in s.children():
                 if isinstance(child, n.Stmt):
                     self.stmt(child, around)
                 else:
-                    self.expr(child, around)
+                    self.expr(child, self.loop.name if guarded else around)
 
     def expr(self, e: n.Expr, around: str) -> None:
         """Look into an expression, inner marks first."""
@@ -112,8 +113,8 @@ class _Finder:
         if e.symbols & self.bits and self.solver.varies(e):
             for name in free_variables(e):
                 self.trip_count(self.solver.lets.get(name, b.i32(0)))
-            for c in nodes_of(e, n.Call):
-                if c.type.is_bool():
+            for c in nodes_of(e, (n.Call, n.Min, n.Max)):
+                if c.type.is_bool() or isinstance(c, (n.Min, n.Max)):
                     self.expr(c, self.loop.name)
                     self.trips = self.trips or c in self.accepted
 

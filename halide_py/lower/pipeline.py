@@ -103,10 +103,10 @@ PASSES: tuple[Pass, ...] = (
     Pass("bounds_inference", lambda s, c: bounds_inference.bounds_inference(s, c.env, c.nests, c.output_names, c.values)),
     # Where regions are symbols in terms of each other.
     Pass("region_overflow", lambda s, c: region_overflow.check_regions(s, c.nests)),
-    # Sees the regions before sliding shrinks them: what the whole pipeline reads does not depend on sliding.
-    Pass("image_checks", lambda s, c: image_checks.add_image_checks(s, c.env, c.outputs, c.args, c.values)),
     # Needs regions as lets around each production.
-    Pass("sliding_window", lambda s, c: sliding_window.sliding_window(s, c.env)),
+    Pass("sliding_window", lambda s, c: sliding_window.sliding_window(s, c.env, c.nests)),
+    # What stages compute beyond what is asked for (RoundUp) follows what each iteration of a sliding window asks for.
+    Pass("image_checks", lambda s, c: image_checks.add_image_checks(s, c.env, c.outputs, c.args, c.values)),
     # After sliding: boxes follow from what is really computed.
     Pass("allocation_bounds", lambda s, c: allocation_bounds.allocation_bounds(s, c.env, c.values, c.nests)),
     # Wants the regions by their names, and everything about them settled.

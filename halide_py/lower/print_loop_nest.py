@@ -108,7 +108,7 @@ def loop_nest_text(outputs: Sequence[Function]) -> str:
     s, nests = schedule_functions(env, names)
     values = function_values(env)
     s = bounds_inference(s, env, nests, {f.name: env[f.name] for f in outputs}, values)
-    s = allocation_bounds(sliding_window(s, env), env, values, nests)
+    s = allocation_bounds(sliding_window(s, env, nests), env, values, nests)
     printer = _Printer(nests)
     printer.stmt(simplify(uniquify(s)), 0)  # loops of one iteration are none
     return "\n".join(printer.lines) + "\n"

@@ -1,200 +1,266 @@
 """Sliding window: where a Func is stored outside a serial loop but computed inside it, compute only what is new.
 
-IR before: inside `for y`, `let g.s0.y.min = y - 1, g.s0.y.max = y + 1` around `Produce g`. After:
-`g.s0.y.min = select(likely(y > first), previous max + 1, y - 1)`. Needs: exactly one dimension of the region moves with
-the loop, its ends never go back, and every stage of g keeps that dimension a pure variable. A region that falls is left
-alone (correct, recomputed). Source: Ragan-Kelley et al., PLDI 2013, section 4.3; Halide's src/SlidingWindow.cpp.
+IR before: inside `for y`, `let g.s0.y.min = y - 1, g.s0.y.max = y + 1` around `Produce g`. After: the loop begins two iterations earlier,
+in which only what fills the window runs, so that every iteration computes just what is new in it:
+
+    for y from first - 2 { let g.s0.y.min = max(likely(y + 1), first - 1) .. { Produce g  if (likely(first <= y)) { what reads g } } }
+
+Consumers slide first: what they read follows from what is left of their regions, and they say when the windows of their producers have to
+be full.
+Where to begin is a matter of cost only: the first iteration computes all of the window that it is the last one to compute. Nothing is read
+that was not read before: regions of stages that do not run yet begin where they will begin.
+Needs: exactly one dimension of the region moves with the loop, or none; both its ends move one way; every stage of g keeps that dimension
+a pure variable. Loops with extern stages in them keep their first iteration. Source: Ragan-Kelley et al., PLDI 2013, section 4.3; Halide's
+src/SlidingWindow.cpp.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import Function
 from ..ir.simplify import prove, simplify
 from ..ir.traverse import Rec, free_variables, mentions, nodes_of, rewrite, substitute
-from .apply_splits import var
-from .environment import Environment
+from .environment import Environment, callees
+from .guards import strip_likely
+from .movement import monotonic
+from .pointwise import pointwise_dims
+from .schedule_functions import Nests
+from .windows import Scope, window
+
+Lets = dict[str, n.Expr]
 
 
-def monotonic(e: n.Expr, name: str) -> int | None:
-    """1: `e` never falls as variable `name` grows; -1: never rises; 0: does not depend on it; None: unknown."""
-    if not mentions(e, name):
-        return 0
-    if isinstance(e, n.Variable):
-        return 1
-    if isinstance(e, (n.Add, n.Min, n.Max)):
-        return _join(monotonic(e.a, name), monotonic(e.b, name))
-    if isinstance(e, n.Sub):
-        right = monotonic(e.b, name)
-        return _join(monotonic(e.a, name), None if right is None else -right)
-    if isinstance(e, (n.Mul, n.Div)):
-        factor, left = b.as_int(e.b), monotonic(e.a, name)
-        if isinstance(e, n.Mul) and factor is None:
-            factor, left = b.as_int(e.a), monotonic(e.b, name)
-        return None if factor is None or left is None else left * ((factor > 0) - (factor < 0))
-    if isinstance(e, n.Select) and monotonic(e.condition, name) == 0:
-        return _join(monotonic(e.true_value, name), monotonic(e.false_value, name))
-    if isinstance(e, n.Call) and e.name in ("likely", "likely_if_innermost"):
-        return monotonic(e.args[0], name)
-    return None
+class _Loop:
+    """Slides what is produced in one loop along it."""
 
+    def __init__(self, op: n.For, env: Environment, nests: Nests) -> None:
+        self.op, self.env, self.body = op, env, op.body
+        shared = nests.shared.get(op.name)
+        members = shared.members if shared is not None else (nests.by_loop[op.name],)
+        self.own = tuple(nest.prefix for nest, _ in members)
+        produced = [p.name for p in nodes_of(op.body, n.Produce)]
+        self.readers: dict[str, set[str]] = {name: set() for name in produced}
+        for name in produced:
+            for callee in callees(env[name]):
+                if callee.name in self.readers:
+                    self.readers[callee.name].add(name)
+        self.extern = any(env[name].extern is not None for name in produced) or any(nest.function.extern is not None for nest, _ in members)
+        self.starts: Lets = {}  # of what runs before the loop's first iteration: where it begins
+        self.guards: dict[n.Expr, None] = {}  # conditions under which the loop does anything
 
-def _join(a: int | None, c: int | None) -> int | None:
-    if a is None or c is None or a * c < 0:
-        return None
-    return a or c
+    def run(self, stored: dict[str, list[str]]) -> n.Stmt:
+        """The loop with all that is `stored` outside (with the dimensions it may slide along) sliding."""
+        for group in self.consumers_first():
+            first = _earliest(self.starts[r] for f in group for r in self.readers[f] if r in self.starts) or self.op.min
+            starts = [self.slide(self.env[f], stored[f], first) for f in group if f in stored]
+            start = _earliest([first, *starts])
+            if start is not None and start is not self.op.min:
+                self.starts |= dict.fromkeys(group, start)
+        return self.op if self.body is self.op.body else self.finished()
 
+    def consumers_first(self) -> list[list[str]]:
+        """What is produced in the loop, those that share loops together."""
+        group_of: dict[str, list[str]] = {}
+        for p in nodes_of(self.op.body, n.Produce):
+            group = group_of.setdefault(p.name, [p.name])
+            if isinstance(p.body, n.Produce) and p.body.name not in group:
+                group.append(p.body.name)
+                group_of[p.body.name] = group
+        order: list[list[str]] = []
 
-def slidable_dims(f: Function) -> list[str]:
-    """The dimensions that every stage of `f` treats point by point: always written and read back at the pure Var itself."""
-    dims = []
-    for d, v in enumerate(f.args if f.extern is None else ()):
-        here = [u.args[d] for u in f.updates]
-        for u in f.updates:
-            here += [
-                c.args[d]
-                for c in nodes_of([*u.values, *u.args, u.predicate], n.Call)
-                if c.name == f.name and c.call_type is n.CallType.Halide
-            ]
-        if all(isinstance(a, n.Variable) and a.name == v for a in here):
-            dims.append(v)
-    return dims
+        def visit(group: list[str]) -> None:
+            for f in group:
+                for reader in self.readers[f]:
+                    if group_of[reader] is not group:
+                        visit(group_of[reader])
+            if group not in order:
+                order.append(group)
 
+        for group in group_of.values():
+            visit(group)
+        return order
 
-@dataclass
-class _Lets:
-    """The lets in scope at a production, expanded on demand down to the loop being slid over."""
+    def slide(self, f: Function, dims: list[str], first: n.Expr) -> n.Expr:
+        """Make the body compute what is new of `f`, which is needed from iteration `first` on. Returns where it begins."""
+        starts: list[n.Expr] = [first]
 
-    values: dict[str, n.Expr]
+        def place(scope: Scope) -> Lets:
+            w = window(f, dims, self.op.name, scope)
+            if w is None or not w.overlaps():
+                return {}
+            distance = 0 if self.extern or scope.late else w.distance(first)
+            if distance:
+                starts.append(simplify(b.sub(first, b.i32(distance))))
+                self.guards |= dict.fromkeys(scope.guards)
+            value = w.start(first, distance)
+            names = [f"{f.name}.s{index}.{w.v}.{'min' if w.sign > 0 else 'max'}" for index in range(len(f.stages()))]
+            return {p + "_required" if p + "_required" in scope.lets else p: value for p in names}
 
-    def expand(self, e: n.Expr) -> n.Expr:
-        for _ in range(len(self.values) + 1):
-            inside = {k: self.values[k] for k in free_variables(e) if k in self.values}
-            if not inside:
-                break
-            e = simplify(substitute(inside, e))
-        return e
+        self.body, _ = self.at_productions(self.body, f.name, Scope(), place)
+        return _earliest(starts) or first
 
-
-def _slide(f: Function, dims: list[str], op: n.For, lets: _Lets, monotone_guards: bool) -> dict[str, n.Expr]:
-    """New values for the lets that define the region of `f`, when it can slide along loop `op`; empty when not."""
-    if not monotone_guards:
-        return {}
-    moving: list[tuple[str, n.Expr, n.Expr]] = []
-    for v in f.args:  # as asked of the last stage: regions of earlier ones may follow from what later ones overshoot
-        p = f"{f.name}.s{len(f.updates)}.{v}"
-        suffix = "_required" if p + ".min_required" in lets.values else ""
-        if p + ".min" not in lets.values:
-            return {}
-        low, high = lets.expand(lets.values[p + ".min" + suffix]), lets.expand(lets.values[p + ".max" + suffix])
-        if mentions(low, op.name) or mentions(high, op.name):
-            moving.append((v, low, high))
-    if len(moving) != 1 or moving[0][0] not in dims:
-        return {}
-    v, low, high = moving[0]
-    if any(f"{f.name}.s{index}.{v}.min_required" in lets.values for index in range(len(f.updates))):
-        return {}  # a stage that computes more than is asked for would reset values its updates have finished
-    if monotonic(low, op.name) not in (0, 1) or monotonic(high, op.name) not in (0, 1):
-        return {}
-    loop = var(op.name)
-    fresh = simplify(b.add(substitute({op.name: b.sub(loop, b.i32(1))}, high), b.i32(1)))
-    if prove(b.le(_steady(fresh), _steady(low))):
-        return {}  # iterations do not overlap, but for a tail that is moved inwards
-    later = b.likely(n.LT(op.min, loop))
-    start = n.Select(later, b.max_(fresh, low) if not prove(b.le(low, fresh)) else fresh, low)
-    out: dict[str, n.Expr] = {}
-    for index in range(len(f.stages())):
-        p = f"{f.name}.s{index}.{v}"
-        out[p + (".min_required" if p + ".min_required" in lets.values else ".min")] = start
-    return out
-
-
-def _steady(e: n.Expr) -> n.Expr:
-    """`e` in the steady state of its loops: `min(likely(a), b)` is `a`."""
-
-    def extremum(m: n.Min | n.Max, rec: Rec) -> n.Expr:
-        for side in (m.a, m.b):
-            if isinstance(side, n.Call) and side.name in ("likely", "likely_if_innermost"):
-                return rec(side)  # type: ignore[no-any-return]
-        return m.map_children(rec)  # type: ignore[no-any-return]
-
-    def call(c: n.Call, rec: Rec) -> n.Expr:
-        return rec(c.args[0]) if c.name in ("likely", "likely_if_innermost") else c.map_children(rec)  # type: ignore[no-any-return]
-
-    return simplify(rewrite(e, {n.Min: extremum, n.Max: extremum, n.Call: call}))
-
-
-def _slide_along(f: Function, dims: list[str], op: n.For) -> n.Stmt:
-    """The loop with the production of `f` in its body reduced to what is new in each iteration."""
-    lets: dict[str, n.Expr] = {}
-
-    def search(s: n.Stmt, monotone: bool) -> tuple[n.Stmt, dict[str, n.Expr]]:
-        """(rewritten statement, new let values still to be placed further out)."""
-        if not s.mask & n.Produce.bit:
+    def at_productions(self, s: n.Stmt, name: str, scope: Scope, place: Callable[[Scope], Lets]) -> tuple[n.Stmt, Lets]:
+        """`s` with the lets that `place` gives for the production of Func `name`, and those of them still to be placed further out."""
+        if not s.mask & n.Produce.bit or not s.symbols & n.symbol_bit(name):
             return s, {}
-        if isinstance(s, n.Produce):
-            if s.name == f.name:
-                return s, _slide(f, dims, op, _Lets(lets), monotone)
-            body, new = search(s.body, monotone)
-            return n.Produce(s.name, body), new
-        if isinstance(s, n.HoistedStorage):
-            body, new = search(s.body, monotone)
-            return n.HoistedStorage(s.name, body), new
+        if isinstance(s, n.Produce) and s.name == name:
+            return s, place(scope)
         if isinstance(s, n.LetStmt):
-            lets[s.name] = s.value
-            body, new = search(s.body, monotone)
-            value = new.pop(s.name, s.value)
-            return n.LetStmt(s.name, value, body), new
-        if isinstance(s, n.For):
-            body, new = search(s.body, monotone)
-            return n.For(s.name, s.min, s.extent, s.kind, s.partition, body), new
+            body, new = self.at_productions(s.body, name, scope.let(s.name, s.value, self.held(s, scope)), place)
+            return n.LetStmt(s.name, new.pop(s.name, s.value), body), new
         if isinstance(s, n.IfThenElse):
-            then, new = search(s.then_case, monotone and _is_tail_guard(s.condition))
-            return n.IfThenElse(s.condition, then, s.else_case), new
-        if isinstance(s, n.Realize):
-            body, new = search(s.body, monotone)
-            return n.Realize(s.name, s.types, s.memory, s.mins, s.extents, s.condition, body), new
+            return self.in_branches(s, name, scope, place)
+        if isinstance(s, n.For):
+            body, new = self.at_productions(s.body, name, self.in_loop(s, scope), place)
+            return n.For(s.name, s.min, s.extent, s.kind, s.partition, body), new
+        scope = replace(scope, head=False)
         if isinstance(s, n.Block):
-            stmts, found = [], {}
-            for one in s.stmts:
-                one, new = search(one, monotone)
-                stmts.append(one)
-                found.update(new)
-            return n.Block(tuple(stmts)), found
-        return s, {}
+            parts = [self.at_productions(one, name, scope, place) for one in s.stmts]
+            return n.Block(tuple(one for one, _ in parts)), {k: v for _, lets in parts for k, v in lets.items()}
+        assert isinstance(s, (n.Produce, n.Realize, n.HoistedStorage)), type(s)
+        body, new = self.at_productions(s.body, name, scope, place)
+        return _with_body(s, body), new
 
-    body, _ = search(op.body, True)
-    return op if body is op.body else n.For(op.name, op.min, op.extent, op.kind, op.partition, body)
+    def held(self, s: n.LetStmt, scope: Scope) -> n.Expr | None:
+        """What a let that starts the region of one of the loop's own stages is in the first iteration, if it rises from there."""
+        if not s.name.startswith(self.own) or not s.name.endswith(".min"):
+            return None
+        value = strip_likely(scope.expand(s.value))
+        return simplify(substitute({self.op.name: self.op.min}, value)) if monotonic(value, self.op.name) == 1 else None
+
+    def in_loop(self, s: n.For, scope: Scope) -> Scope:
+        """The scope inside an inner loop. One that is not the same in each iteration keeps windows from sliding, unless it is a let."""
+        low, extent = scope.expand(s.min), scope.expand(s.extent)
+        if b.as_int(extent) == 1:
+            return replace(scope.let(s.name, s.min), head=False)
+        moves = mentions(low, self.op.name) or mentions(extent, self.op.name)
+        return replace(scope, inner=scope.inner | {s.name}, steady=scope.steady and not moves, head=False)
+
+    def in_branches(self, s: n.IfThenElse, name: str, scope: Scope, place: Callable[[Scope], Lets]) -> tuple[n.Stmt, Lets]:
+        """Both branches of a condition that is the same in each iteration, the first one of a guard that cuts off the end of a split."""
+        condition = scope.expand(s.condition)
+        if not mentions(condition, self.op.name):
+            inner = replace(scope, head=False)
+            then_case, new = self.at_productions(s.then_case, name, inner, place)
+            else_case, more = (None, {}) if s.else_case is None else self.at_productions(s.else_case, name, inner, place)
+            return n.IfThenElse(s.condition, then_case, else_case), {**new, **more}
+        tail = _is_tail_guard(condition)
+        outside = simplify(substitute({self.op.name: self.op.min}, condition))
+        known = scope.head and tail and scope.inner.isdisjoint(free_variables(outside))
+        guards = (*scope.guards, outside) if known else scope.guards
+        inner = replace(scope, steady=scope.steady and tail, guards=guards, late=scope.late or not known)
+        then_case, new = self.at_productions(s.then_case, name, inner, place)
+        return n.IfThenElse(s.condition, then_case, s.else_case), new
+
+    # ---- the iterations before the first
+
+    def finished(self) -> n.Stmt:
+        """The loop around the new body, begun where its windows begin to fill."""
+        op = self.op
+        begin = _earliest(self.starts.values())
+        if begin is None:
+            return n.For(op.name, op.min, op.extent, op.kind, op.partition, self.body)
+        body = self.waiting(self.holding(self.body, Scope()), op.min, begin)
+        loop = n.For(op.name, begin, simplify(b.add(op.extent, b.sub(op.min, begin))), op.kind, op.partition, body)
+        runs = [n.GT(op.extent, b.i32(0)), *self.guards]  # all iterations before the first one are for nothing else
+        return b.if_(b.all_of(c if b.is_likely(c) else b.likely(c) for c in runs if not prove(c)), loop)
+
+    def holding(self, s: n.Stmt, scope: Scope) -> n.Stmt:
+        """`s` with the regions of the loop's own stages held back at its first iteration, so that nobody is asked for more."""
+        if not s.mask & n.Produce.bit:
+            return s
+        if isinstance(s, n.LetStmt):
+            held = self.held(s, scope)
+            value = s.value if held is None else b.max_(b.likely(strip_likely(s.value)), held)
+            return n.LetStmt(s.name, value, self.holding(s.body, scope.let(s.name, s.value)))
+        return _with_bodies(s, lambda one: self.holding(one, scope))
+
+    def waiting(self, s: n.Stmt, own: n.Expr, begin: n.Expr) -> n.Stmt:
+        """`s`, which runs from iteration `begin` on, with what starts later under guards; what is no production starts at `own`."""
+        starts = list(dict.fromkeys(self.starts_in(s, own)))
+        if len(starts) == 1:
+            return s if starts[0] is begin else n.IfThenElse(b.likely(n.LE(starts[0], n.Variable(begin.type, self.op.name))), s)
+        if isinstance(s, n.Block):
+            parts: list[tuple[list[n.Expr], list[n.Stmt]]] = []
+            for one in s.stmts:
+                here = list(dict.fromkeys(self.starts_in(one, own)))
+                if parts and len(here) == 1 and parts[-1][0] == here:
+                    parts[-1][1].append(one)
+                else:
+                    parts.append((here, [one]))
+            return b.block(self.waiting(b.block(stmts), own, begin) for _, stmts in parts)
+        if isinstance(s, n.Produce):
+            own = self.starts.get(s.name, own)
+        return _with_bodies(s, lambda one: self.waiting(one, own, begin))
+
+    def starts_in(self, s: n.Stmt, own: n.Expr) -> Iterator[n.Expr]:
+        """Where the parts of a statement start."""
+        if isinstance(s, n.Produce):
+            yield (start := self.starts.get(s.name, self.op.min))
+            if not isinstance(s.body, n.Produce):
+                yield from self.starts_in(s.body, start)
+        elif s.mask & n.Produce.bit:
+            for one in s.children():
+                if isinstance(one, n.Stmt):
+                    yield from self.starts_in(one, own)
+        else:
+            yield own
+
+
+def _earliest(places: Iterable[n.Expr]) -> n.Expr | None:
+    out: n.Expr | None = None
+    for e in places:
+        out = e if out is None else simplify(b.min_(out, e))
+    return out
 
 
 def _is_tail_guard(condition: n.Expr) -> bool:
     """Whether a guard only cuts off the end of a split (once false it stays false)."""
-    return isinstance(condition, n.Call) and condition.name == "likely" and isinstance(condition.args[0], n.LE)
+    return b.is_likely(condition) and isinstance(condition.args[0], n.LE)  # type: ignore[attr-defined]
 
 
-def sliding_window(s: n.Stmt, env: Environment) -> n.Stmt:
+def _with_body(s: n.Produce | n.Realize | n.HoistedStorage, body: n.Stmt) -> n.Stmt:
+    if isinstance(s, n.Realize):
+        return n.Realize(s.name, s.types, s.memory, s.mins, s.extents, s.condition, body)
+    return type(s)(s.name, body)
+
+
+def _with_bodies(s: n.Stmt, change: Callable[[n.Stmt], n.Stmt]) -> n.Stmt:
+    """`s` with each statement right inside changed."""
+    return s.map_children(lambda one: change(one) if isinstance(one, n.Stmt) else one)  # type: ignore[no-any-return]
+
+
+def sliding_window(s: n.Stmt, env: Environment, nests: Nests) -> n.Stmt:
     """`s` with every Func that is stored outside the serial loop it is computed in sliding along it where it can."""
+    stored: dict[str, list[str]] = {}
 
-    def over(f: Function, dims: list[str], body: n.Stmt) -> n.Stmt:
-        def loop(op: n.For, rec: Rec) -> n.Stmt:
-            if not any(p.name == f.name for p in nodes_of(op.body, n.Produce)):
-                return op
-            if op.kind in (n.ForType.Serial, n.ForType.Unrolled):
-                op = _slide_along(f, dims, op)  # type: ignore[assignment]
-            return op.map_children(rec)  # type: ignore[no-any-return]
-
-        return rewrite(body, {n.For: loop}, n.symbol_bit(f.name))
+    def loop(op: n.For, rec: Rec) -> n.Stmt:
+        here = {p.name: stored[p.name] for p in nodes_of(op.body, n.Produce) if p.name in stored}
+        if not here:
+            return op if not op.mask & n.Realize.bit else op.map_children(rec)
+        new = _Loop(op, env, nests).run(here) if op.kind in (n.ForType.Serial, n.ForType.Unrolled) and b.as_int(op.extent) != 1 else op
+        return _in_loops(new, op.name, rec)
 
     def realized(r: n.Realize, rec: Rec) -> n.Stmt:
-        # Producers are realized outside of their consumers: slide them while the consumers' regions are still whole.
         f = env[r.name]
-        produced_here = isinstance(r.body, n.Block) and isinstance(r.body.stmts[0], n.Produce) and r.body.stmts[0].name == f.name
-        dims = [] if produced_here else slidable_dims(f)
-        body = over(f, dims, r.body) if dims else r.body
-        body = rec(body)
-        return r if body is r.body else n.Realize(r.name, r.types, r.memory, r.mins, r.extents, r.condition, body)
+        dims = pointwise_dims(f)
+        if dims:
+            stored[f.name] = dims
+        body = rec(r.body)
+        stored.pop(f.name, None)
+        return _with_body(r, body)
 
-    return rewrite(s, {n.Realize: realized})
+    return rewrite(s, {n.Realize: realized, n.For: loop})
+
+
+def _in_loops(s: n.Stmt, name: str, rec: Rec) -> n.Stmt:
+    """What is inside loop `name`, which may have a guard around it by now, changed."""
+    if isinstance(s, n.IfThenElse):
+        return n.IfThenElse(s.condition, _in_loops(s.then_case, name, rec))
+    return s.map_children(rec)  # type: ignore[no-any-return]
+
+

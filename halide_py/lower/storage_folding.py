@@ -28,7 +28,9 @@ from .bounds_inference import FuncValues
 from .buffers import error
 from .environment import Environment
 from .extern_stages import passed_to_extern
-from .sliding_window import monotonic, slidable_dims
+from .guards import held_back
+from .movement import monotonic
+from .pointwise import pointwise_dims
 
 
 @dataclass(frozen=True)
@@ -116,16 +118,16 @@ def _asked(f: Function, v: str) -> StorageDim | None:
 
 def _fold_along(loop: n.For, f: Function, d: int, asked: StorageDim | None, extent: n.Expr, values: FuncValues) -> _Fold | None:
     """How dimension `d` folds along one loop, None if it does not."""
-    box = boxes_touched(loop.body, {}, values, {f.name}).get(f.name)
+    box = boxes_touched(held_back(loop.body, loop.name), {}, values, {f.name}).get(f.name)
     low, high = (box.intervals[d].min, box.intervals[d].max) if box is not None else (None, None)
     if low is None or high is None:
         return None
     low, high = simplify(low), simplify(high)
-    forward = -1 if asked is not None and not asked.fold_forward else 1
-    if monotonic(low, loop.name) != forward or monotonic(high, loop.name) != forward:
+    way = monotonic(low, loop.name)
+    if not way or way != monotonic(high, loop.name) or asked is not None and asked.fold_forward != (way > 0):
         return None
-    window = _window(low, high, loop, 1)
-    sizes = {k: constant_bound(_window(low, high, loop, k), True) for k in (range(_FURTHEST, 0, -1) if f.schedule.is_async else (1,))}
+    window = _window(low, high, loop, way, 1)
+    sizes = {k: _at_most(_window(low, high, loop, way, k), loop) for k in (range(_FURTHEST, 0, -1) if f.schedule.is_async else (1,))}
     size = sizes[1]
     if asked is not None and asked.fold_factor is not None:
         factor = asked.fold_factor
@@ -146,10 +148,18 @@ def _fold_along(loop: n.For, f: Function, d: int, asked: StorageDim | None, exte
 _FURTHEST = 8  # iterations that an async producer is given room for at most, where fold_storage() leaves more
 
 
-def _window(low: n.Expr, high: n.Expr, loop: n.For, iterations: int) -> n.Expr:
-    """The extent of what so many consecutive iterations touch."""
-    last = substitute({loop.name: b.add(n.Variable(loop.min.type, loop.name), b.i32(iterations - 1))}, high)
-    return simplify(b.add(b.sub(last, low), b.i32(1)))
+def _window(low: n.Expr, high: n.Expr, loop: n.For, way: int, iterations: int) -> n.Expr:
+    """The extent of what so many consecutive iterations touch, which move up (`way` 1) or down (-1)."""
+    last = {loop.name: b.add(n.Variable(loop.min.type, loop.name), b.i32(iterations - 1))}
+    return simplify(b.add(b.sub(substitute(last, high), low) if way > 0 else b.sub(high, substitute(last, low)), b.i32(1)))
+
+
+def _at_most(size: n.Expr, loop: n.For) -> int | None:
+    """A constant that `size` does not exceed in any iteration: from itself alone, or with where the loop begins, which limits windows that
+    fill."""
+    running = b.max_(n.Variable(loop.min.type, loop.name), loop.min)
+    known = [constant_bound(e, True) for e in (size, substitute({loop.name: running}, size))]
+    return min((k for k in known if k is not None), default=None)
 
 
 def _find(r: n.Realize, f: Function, values: FuncValues, passed: bool) -> list[_Fold]:
@@ -162,7 +172,7 @@ def _find(r: n.Realize, f: Function, values: FuncValues, passed: bool) -> list[_
                                f"storage in one piece; "
                                f"drop the directive ({f.where})")
         return []
-    dims = slidable_dims(f)
+    dims = pointwise_dims(f)
     vectors = _vector_dims(r.body, f)
     candidates = [d for d, v in enumerate(f.args) if asked[d] is not None or (v in dims and d not in vectors)]
     found: list[_Fold] = []

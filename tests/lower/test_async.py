@@ -62,14 +62,15 @@ LEGAL: dict[str, Callable[[Funcs], object]] = {
     "ring buffer": lambda s: s.f.compute_at(s.out, y).hoist_storage_root().ring_buffer(2).async_(),
     "ring buffer of folded storage": lambda s: (s.out.tile(x, y, xi, yi, 4, 4),
                                                 s.f.store_at(s.out, x).compute_at(s.out, yi).hoist_storage_root().ring_buffer(3).async_()),
-    "rewritten": lambda s: (s.f.store_root().compute_at(s.out, x).async_(), s.f.bound(x, 0, 13), s.h.compute_root()),
+    "once a row": lambda s: (s.f.store_root().compute_at(s.out, x).async_(), s.f.bound(x, 0, 13), s.h.compute_root()),
+    "rewritten": lambda s: (s.out.fuse(x, y, xi), s.f.store_root().compute_at(s.out, xi).async_(), s.h.compute_root()),
     "memoized": lambda s: s.f.compute_root().memoize().async_(),
 }
 
 
 # What the semaphores start at: the data that is there, the iterations or instances there is room for.
 ROOM = {"root": [[0]], "folded, room for two": [[0, 2]], "folded, room for one": [[0, 1]], "one after the other": [[0, 2, 0, 2], [0, 2]],
-        "ring buffer": [[0, 2]], "rewritten": [[0, 2, 1]]}
+        "ring buffer": [[0, 2]], "once a row": [[0, 2]], "rewritten": [[0, 1]]}
 
 
 @pytest.mark.parametrize("name", LEGAL)

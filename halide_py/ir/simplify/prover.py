@@ -7,6 +7,7 @@ quotient of. What cancels then cancels in the linear form. `budget` bounds the n
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from .. import nodes as n
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from .simplify import Simplifier
 
 Form = tuple[linear.Terms, int]
+_LARGE = 1 << 16
 _IDENTITIES = ("likely", "likely_if_innermost", "strict_float")
 
 
@@ -72,6 +74,12 @@ def _expansions(s: Simplifier, terms: linear.Terms, constant: int, e: n.Expr, c:
     return None
 
 
+def _scale(e: n.Expr, c: int) -> int:
+    """What to multiply a form by so that the factor `c` of a term is a multiple of what the term is divided by; 1 for other terms."""
+    d = as_int(e.b) if type(e) is n.Div else None
+    return d // math.gcd(c, d) if d is not None and 1 < d < _LARGE else 1
+
+
 def _quotient(terms: linear.Terms, constant: int, e: n.Expr, c: int) -> tuple[bool, list[Form]] | None:
     """x - (d - 1) <= (x/d)*d <= x for the part of the factor that is a multiple of d."""
     d = as_int(e.b)  # type: ignore[attr-defined]
@@ -124,6 +132,11 @@ class _Search:
         for e in sorted(terms, key=lambda t: -_rank(self.s, t, terms[t])):
             if _rank(self.s, e, terms[e]) < 0 or self.left <= 0:
                 break
+            scale = _scale(e, terms[e])
+            if scale > 1:  # of forms, not of quotients: y/2 - (y + 1)/2 is half of 2*(y/2) - 2*((y + 1)/2)
+                self.left -= 1
+                found_scaled = self.run({t: k * scale for t, k in terms.items()}, constant * scale)
+                return self.better(best, None if found_scaled is None else -(-found_scaled // scale))
             found = _expansions(self.s, terms, constant, e, terms[e])
             if found is None:
                 continue

@@ -1,0 +1,92 @@
+"""How int32 expressions move with a loop variable: which way, and how far back a value lies."""
+
+from __future__ import annotations
+
+from ..ir import build as b
+from ..ir import nodes as n
+from ..ir.simplify import prove, simplify
+from ..ir.simplify.linear import gather, rebuild
+from ..ir.traverse import Rec, mentions, rewrite, substitute
+from ..ir.types import INT32
+
+
+def monotonic(e: n.Expr, name: str) -> int | None:
+    """1: `e` never falls as variable `name` grows; -1: never rises; 0: does not depend on it; None: unknown."""
+    if not mentions(e, name):
+        return 0
+    if isinstance(e, n.Variable):
+        return 1
+    if isinstance(e, (n.Add, n.Min, n.Max)):
+        return _join(monotonic(e.a, name), monotonic(e.b, name))
+    if isinstance(e, n.Sub):
+        right = monotonic(e.b, name)
+        return _join(monotonic(e.a, name), None if right is None else -right)
+    if isinstance(e, (n.Mul, n.Div)):
+        factor, left = b.as_int(e.b), monotonic(e.a, name)
+        if isinstance(e, n.Mul) and factor is None:
+            factor, left = b.as_int(e.a), monotonic(e.b, name)
+        return None if factor is None or left is None else left * ((factor > 0) - (factor < 0))
+    if isinstance(e, n.Select):
+        return _of_choice(e, name)
+    if b.is_likely(e):
+        return monotonic(e.args[0], name)  # type: ignore[attr-defined]
+    return None
+
+
+def _join(a: int | None, c: int | None) -> int | None:
+    if a is None or c is None or a * c < 0:
+        return None
+    return a or c
+
+
+def _of_choice(e: n.Select, name: str) -> int | None:
+    """A Select moves one way if both values do, and it decides once and for all, or first for one value and then for one that goes on
+    from there."""
+    moves = _join(monotonic(e.true_value, name), monotonic(e.false_value, name))
+    if moves is None or not mentions(e.condition, name):
+        return moves
+    c = e.condition.args[0] if b.is_likely(e.condition) else e.condition  # type: ignore[attr-defined]
+    if not isinstance(c, n.LT) or not isinstance(c.b, n.Variable) or c.b.name != name or mentions(c.a, name):
+        return None
+    before, after = substitute({name: c.a}, e.false_value), substitute({name: b.add(c.a, b.i32(1))}, e.true_value)
+    if moves >= 0 and prove(b.le(before, after)):
+        return 1
+    return -1 if moves <= 0 and prove(b.le(after, before)) else None
+
+
+def unclamped(e: n.Expr, name: str) -> n.Expr:
+    """`e` as it moves with variable `name` away from what limits it: of an extremum the side that moves, of a choice the value of the
+    first iterations."""
+
+    def extremum(m: n.Min | n.Max, rec: Rec) -> n.Expr:
+        moving = [side for side in (m.a, m.b) if mentions(side, name)]
+        return rec(moving[0]) if len(moving) == 1 else m.map_children(rec)  # type: ignore[no-any-return]
+
+    def choice(s: n.Select, rec: Rec) -> n.Expr:
+        return rec(s.false_value) if mentions(s.condition, name) else s.map_children(rec)  # type: ignore[no-any-return]
+
+    return simplify(rewrite(e, {n.Min: extremum, n.Max: extremum, n.Select: choice}))
+
+
+def latest(e: n.Expr, name: str, limit: n.Expr, sign: int = 1) -> n.Expr | None:
+    """A value of variable `name` up to which `sign * e`, which does not fall and is taken without what clamps it, is at most `limit`; the
+    greatest one where `e` moves by itself alone. None where that is not known."""
+    if isinstance(e, n.Variable) and e.name == name:
+        return limit if sign > 0 else None
+    if isinstance(e, (n.Min, n.Max)):
+        found = [latest(side, name, limit, sign) for side in (e.a, e.b) if mentions(side, name)]
+        one, two = found[0], found[-1]
+        return None if one is None or two is None else simplify(b.min_(one, two))
+    if isinstance(e, n.Div):
+        k = b.as_int(e.b)
+        if k is None or k <= 0:
+            return None
+        scaled = b.mul(limit, b.i32(k))
+        return latest(e.a, name, b.add(scaled, b.i32(k - 1)) if sign > 0 else scaled, sign)
+    terms, constant = gather(e)
+    moving = [t for t in terms if mentions(t, name)]
+    if len(moving) != 1 or moving[0] is e:
+        return None
+    factor = sign * terms.pop(moving[0])
+    rest = b.sub(limit, b.mul(rebuild(INT32, terms, constant), b.i32(sign)))
+    return latest(moving[0], name, simplify(b.div(rest, b.i32(abs(factor)))), 1 if factor > 0 else -1)
