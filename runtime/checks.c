@@ -61,6 +61,20 @@ HL_OVERRIDABLE int hl_check_reach(void *user_context, const char *func, const ch
     return fits ? 0 : halide_error_region_too_large(user_context, func, dimension, low, high);
 }
 
+HL_OVERRIDABLE int hl_check_near(void *user_context, const void *buffer, const char *label) {
+    const Buffer b = (Buffer)buffer;
+    double reach = 0; /* exact as far as it matters: one product has 62 bits */
+    if (b == HL_NULL || b->dim == HL_NULL || is_query(b)) return 0;
+    for (int32_t d = 0; d < b->dimensions; d++) {
+        const double low = b->dim[d].min, high = low + b->dim[d].extent - 1, stride = b->dim[d].stride;
+        reach += (stride < 0 ? -stride : stride) * (-low > high ? -low : high);
+    }
+    if (reach <= INT32_MAX) return 0;
+    hl_error_format(user_context, "%s reaches %.0f elements from coordinate zero, which is beyond the %d that vectors of 32 bit indices do; "
+                    "compile for a target with the feature large_buffers", label, reach, INT32_MAX);
+    return halide_error_code_buffer_allocation_too_large;
+}
+
 HL_OVERRIDABLE int hl_check_apart(void *user_context, const void *first, const void *second, HL_BOOL same_is_fine, const char *first_label,
                                   const char *second_label, const char *reason) {
     if (!_halide_buffer_overlap(first, second, same_is_fine)) return 0;

@@ -465,6 +465,8 @@ int hl_check_kind(void *user_context, const void *buffer, const char *name, cons
 int hl_check_region(void *user_context, const void *buffer, const char *label, HL_BOOL touched, int32_t dimensions, ...);
 /* Whether a region of a Func, its extent, and `count` values of int64_t that it is computed from are within int32. */
 int hl_check_reach(void *user_context, const char *func, const char *dimension, int64_t low, int64_t high, int32_t count, ...);
+/* Whether no element is 2^31 elements or more from the one of coordinate zero; bounds queries and what is no buffer pass. */
+int hl_check_near(void *user_context, const void *buffer, const char *label);
 /* Whether the buffers do not overlap; if they do, `reason` says what that would harm. */
 int hl_check_apart(void *user_context, const void *first, const void *second, HL_BOOL same_is_fine, const char *first_label,
                    const char *second_label, const char *reason);

@@ -6,12 +6,13 @@ compilers find what does not change in a loop, but do not bring it together and 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.far_indices import in_64_bits, is_far
 from ..ir.simplify.linear import gather, rebuild
-from ..ir.types import Type
+from ..ir.types import INT32, INT64, Type
 from .ctypes_of import memory_type
 from .emitter import Emitter, is_atom
 
@@ -86,6 +87,8 @@ def stretch_of(index: n.Expr, start: int, count: int) -> tuple[int, int]:
 
 def wide(em: Emitter, e: n.Expr) -> str:
     """An int32 index computed in 64 bits (its overflow would be undefined, so it may be), shared parts named."""
+    if _is_narrowed(e):
+        return em.emit(e.value, 0, 1)
     if e.type.bits() != 32 or not isinstance(e, (n.Add, n.Sub, n.Mul)):
         return em.emit(e, 0, 1)
     key = (e, "wide")
@@ -103,7 +106,12 @@ def wide(em: Emitter, e: n.Expr) -> str:
 
 
 def _is_wide(e: n.Expr) -> bool:
-    return e.type.bits() == 64 or isinstance(e, (n.Add, n.Sub, n.Mul))
+    return e.type.bits() == 64 or isinstance(e, (n.Add, n.Sub, n.Mul)) or _is_narrowed(e)
+
+
+def _is_narrowed(e: n.Expr) -> TypeGuard[n.Cast]:
+    """Whether it is computed in 64 bits and taken for an int32, as where a buffer begins."""
+    return isinstance(e, n.Cast) and e.type is INT32 and e.value.type is INT64
 
 
 def place(em: Emitter, name: str, t: Type, base: n.Expr | None) -> tuple[str, str]:
@@ -171,6 +179,8 @@ def elements(em: Emitter, name: str, t: Type, index: n.Expr, start: int, count: 
         p, at = place(em, name, t, line.base)
         return [_subscript(p, at, line.offset + line.stride * i) for i in range(count)]
     rest, base = without_broadcasts(index)
+    if em.machine.large_buffers and is_far(index):
+        rest = in_64_bits(rest)
     p, at = place(em, name, t, base)
     return [f"{p}[{f'{at} + {lane}' if at else unparenthesized(lane)}]" for lane in em.lanes(rest, start, count)]
 

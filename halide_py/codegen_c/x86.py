@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.far_indices import is_far
 from ..ir.traverse import nodes_of
 from .addresses import place, without_broadcasts
 from .emitter import Emitter
@@ -90,6 +91,8 @@ def gather(em: Emitter, e: n.Load, kind: str, start: int, count: int) -> str:
         return ""  # regular ones are known lane by lane
     if (
         not fits
+        or em.machine.large_buffers
+        and is_far(e.index)
         or not em.machine.has("sse4_1")
         or not whole
         and (count != 16 or em.machine.compiler != "gcc" or not em.machine.has("avx512f"))

@@ -120,7 +120,8 @@ class Toolchain:
         """What code generation may use: what both the compiler and the target have."""
         has = set(self.features)
         width = 64 if has.issuperset(("avx512bw", "avx512vl", "avx512dq")) else 32 if "avx2" in has else 16
-        return Machine(min(width, target.natural_vector_bytes()), frozenset(has), self.kind, target.bits == 64)
+        lanes = min(width, target.natural_vector_bytes())
+        return Machine(lanes, frozenset(has), self.kind, target.bits == 64, target.has_large_buffers())
 
 
 def find_compiler() -> list[str]:

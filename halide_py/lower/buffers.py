@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.parameter import Parameter
-from ..ir.types import BOOL, INT32, Handle, Type
+from ..ir.types import BOOL, INT32, INT64, Handle, Type
 
 HANDLE = Handle()
 IS_BOUNDS_QUERY = "_halide_buffer_is_bounds_query"
@@ -40,10 +40,11 @@ def known_field(name: str, what: str, d: int, param: Parameter | None) -> n.Expr
 
 
 def offset(name: str, dimensions: int, param: Parameter | None) -> n.Expr:
-    """The value of `name.offset`."""
-    total = b.i32(0)
+    """The value of `name.offset`, an int64."""
+    total: n.Expr = b.const(INT64, 0)
     for d in range(dimensions):
-        total = b.add(total, b.mul(known_field(name, "min", d, param), known_field(name, "stride", d, param)))
+        low, stride = (b.cast(INT64, known_field(name, what, d, param)) for what in ("min", "stride"))
+        total = b.add(total, b.mul(low, stride))
     return total
 
 

@@ -14,7 +14,7 @@ After:
 
 A check is a call of the runtime (`runtime/checks.c`) whose result, an error code, is asserted to be 0: few statements, so that they take
 little of the C compiler's time. A query is a buffer without data: the caller learns the shapes needed and nothing runs. Sizes are not
-limited: indices of buffers of 2^31 elements and more are computed in 64 bits (see `codegen_c/memory.py`), so there is no "too large".
+limited here: indices are computed in 64 bits but for some of vectors (`near_indices`).
 Raises CompileError where an access has no bound. Behaviour: Halide's AddImageChecks.cpp.
 """
 

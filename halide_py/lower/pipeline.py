@@ -60,6 +60,7 @@ from .environment import Environment, environment, with_outputs
 from .guards import strip_likely
 from .inline import inline_functions
 from .memoization import MemoKey, inject_memoization, memo_keys
+from .near_indices import near_indices
 from .schedule_functions import Nests, schedule_functions
 
 Observer = Callable[[str, float, "n.Stmt | None"], None]
@@ -152,6 +153,8 @@ PASSES: tuple[Pass, ...] = (
     Pass("strip_likely", lambda s, c: strip_likely(s)),
     Pass("uniquify_copies", lambda s, c: uniquify.uniquify(s)),
     Pass("simplify_last", lambda s, c: simplify(s)),
+    # Vector indices are what they will be in C.
+    Pass("near_indices", lambda s, c: near_indices(s, c.args, c.target)),
 )
 
 

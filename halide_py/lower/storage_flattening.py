@@ -38,7 +38,7 @@ def _sum_of_products(coordinates: Sequence[n.Expr], strides: Sequence[n.Expr]) -
 
 def _outside_index(name: str, dimensions: int, param: Parameter | None) -> Index:
     strides = [known_field(name, "stride", d, param) for d in range(dimensions)]
-    offset = n.Variable(INT32, f"{name}.offset", param)
+    offset = b.cast(INT32, n.Variable(INT64, f"{name}.offset", param))
 
     def index(coordinates: Sequence[n.Expr]) -> n.Expr:
         flat = _sum_of_products(coordinates, strides)

@@ -14,7 +14,7 @@ from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.module import LoweredArgument
 from ..ir.traverse import free_variables, nodes_of
-from ..ir.types import INT32
+from ..ir.types import INT32, INT64
 from .buffers import HANDLE, buffer_handle, offset, runtime_call
 
 
@@ -22,7 +22,7 @@ def _fields(a: LoweredArgument, used: set[str]) -> list[tuple[str, n.Expr]]:
     """The lets for one buffer argument."""
     handle = buffer_handle(a.name, a.param)
     lets: list[tuple[str, n.Expr]] = []
-    flat = offset(a.name, a.dimensions, a.param) if f"{a.name}.offset" in used else b.i32(0)
+    flat = offset(a.name, a.dimensions, a.param) if f"{a.name}.offset" in used else b.const(INT64, 0)
     needed = used | set(free_variables(flat))
     for d in range(a.dimensions):
         for what in ("min", "extent", "stride"):

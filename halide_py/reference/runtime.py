@@ -135,6 +135,7 @@ BUFFER_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "hl_check_kind": _check_kind,
     "hl_check_region": _check_region,
     "hl_check_reach": _check_reach,
+    "hl_check_near": lambda b, label: 0,
     "hl_check_apart": _check_apart,
 }
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -102,3 +104,83 @@ def test_buffers_beyond_two_gigabytes(target: str) -> None:
     f.realize(out, hl.Target(target))
     assert (np.asarray(out) == whole[-2:, -40:] + 1).all()
     assert hl.Target(target).maximum_buffer_size() == (2**63 - 1 if "large" in target else 2**31 - 1)
+
+
+class Sparse:
+    """An array whose rows lie 4 GiB apart, in memory that is not there until it is written."""
+
+    def __init__(self, dtype: Any, rows: int = 7, width: int = 64) -> None:
+        size = np.dtype(dtype).itemsize
+        step = min((4 << 30) // size, (1 << 31) - 64)  # strides are int32
+        self.memory = mmap.mmap(-1, (rows + 1) * step * size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000))
+        first = np.frombuffer(self.memory, dtype, 1)
+        self.array = np.lib.stride_tricks.as_strided(first, (rows, width), (step * size, size), writeable=True)
+
+
+def far_cases(image: hl.ImageParam) -> dict[str, tuple[hl.Func, Any]]:
+    """Funcs that reach far, and what they are of the values: dense, gathered, scattered, reduced, in tuples, strided."""
+    r, names = hl.RDom([(0, 64), (0, 7)]), ("dense", "gathered", "scattered", "reduced", "both")
+    f = {name: hl.Func(name) for name in names}
+    f["dense"][x, y] = image[x, 6 - y]
+    f["dense"].vectorize(x, 16).parallel(y)
+    f["gathered"][x, y] = image[x * 5 % 64, x * y % 7]
+    f["gathered"].vectorize(x, 16)
+    f["scattered"][x, y] = hl.cast(image.type(), 0)
+    f["scattered"][63 - r.x, r.x * 3 % 7] = image[63 - r.x, r.x * 3 % 7]
+    f["scattered"].update().allow_race_conditions().vectorize(r.x, 16)
+    f["reduced"][x, y] = image[x, y]
+    f["reduced"][x, y] += image[x, r.y % 2]
+    f["reduced"].update().vectorize(x, 8)
+    f["both"][x, y] = (image[x, y], image[y, x % 7])
+    f["both"].vectorize(x, 8)
+    v, (row, column) = np.arange(7 * 64).reshape(7, 64) % 100, np.mgrid[:7, :64]
+    hit = np.zeros((7, 64), bool)
+    hit[np.arange(64) * 3 % 7, 63 - np.arange(64)] = True
+    wanted = (v[::-1], v[column * row % 7, column * 5 % 64], np.where(hit, v, 0), v + 64 * sum(v[k % 2] for k in range(7)),
+              (v, v[column % 7, row]))
+    return {name: (f[name], want) for name, want in zip(names, wanted)}
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+@pytest.mark.parametrize("target", ["host", "host-large_buffers"])
+def test_rows_that_lie_gigabytes_apart(dtype: Any, target: str) -> None:
+    """Read and written; only vectors of indices that no line holds need the feature, and say so."""
+    t = hl.Buffer(np.zeros(1, dtype)).type()
+    source, result = Sparse(dtype), Sparse(dtype)
+    source.array[...] = np.arange(7 * 64).reshape(7, 64) % 100
+    image = hl.ImageParam(t, 2, "image")
+    image.set(hl.Buffer(source.array))
+    for name, (f, want) in far_cases(image).items():
+        results = [hl.Buffer(result.array), hl.Buffer(t, [64, 7])][:len(f.types())]
+        if target == "host" and name in ("gathered", "scattered", "both"):
+            with pytest.raises(hl.PipelineError, match="(In|Out)put buffer .* reaches .* compile for a target with the feature large_buffers"):
+                f.realize(results, hl.Target(target))
+            continue
+        f.realize(results, hl.Target(target))
+        for got, wanted in zip(results, want if len(results) > 1 else [want]):
+            np.testing.assert_array_equal(np.asarray(got), np.asarray(wanted).astype(dtype), name)
+
+
+def test_coordinates_far_from_zero() -> None:
+    """Where a buffer begins is counted in 64 bits."""
+    source = Sparse(np.float32, 3)
+    source.array[...] = np.arange(3 * 64).reshape(3, 64)
+    image, f = hl.ImageParam(hl.Float(32), 2, "image"), hl.Func("moved")
+    there = hl.Buffer(source.array)
+    there.translate([-1000000, 100000])
+    image.set(there)
+    f[x, y] = image[x - 1000000, y + 100000]
+    f.vectorize(x, 16)
+    assert (np.asarray(f.realize([64, 3])) == source.array).all()
+
+
+def test_allocations_for_vectors_of_indices_are_limited_too() -> None:
+    g, f, k = hl.Func("stored"), hl.Func("f"), hl.Param(hl.Int(32), "k", 70000)
+    g[x, y] = hl.u8(x + y)
+    f[x] = g[x * 3 % k, x * x % k]
+    g.compute_root()
+    f.vectorize(x, 8)
+    with pytest.raises(hl.PipelineError, match="Total allocation for buffer stored.* is 4900000000, which exceeds the maximum size of 2147483647"):
+        f.realize([8])
+    k.set(20)
+    assert np.asarray(f.realize([8])).tolist() == [i * 3 % 20 + i * i % 20 for i in range(8)]
