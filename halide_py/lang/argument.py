@@ -60,6 +60,13 @@ def _given(a: Any) -> Any:
     return a
 
 
+def argument_list(given: Any) -> list[Any]:
+    """The arguments as users give them. Raises TypeError for what is no list."""
+    if not isinstance(given, Iterable):
+        raise TypeError(f"the arguments of a pipeline are a list of Params, ImageParams, Buffers and Arguments, not {given!r}")
+    return list(given)
+
+
 def lowered_arguments(
     given: Iterable[Any], outputs: Sequence[Function], requirements: Sequence[Requirement]
 ) -> tuple[LoweredArgument, ...]:
@@ -67,7 +74,7 @@ def lowered_arguments(
 
     Raises CompileError when an input of the pipeline is missing, or one is given twice; TypeError for what is no argument.
     """
-    chosen = [a if isinstance(a, Argument) else Argument(source=_given(a)) for a in given]
+    chosen = [a if isinstance(a, Argument) else Argument(source=_given(a)) for a in argument_list(given)]
     needed = {p.name: p for p in parameters(outputs, requirements)}
     names = [a.name for a in chosen]
     for i, name in enumerate(names):

@@ -16,12 +16,13 @@ from ..errors import CompileError, expect
 from ..ir.types import Type
 from .promotion import checked_type
 from .storage import LARGEST, Array, Storage, allocate, allocate_shape, checked_sizes
+from .subscripted import Subscripted
 
 if TYPE_CHECKING:
     from .buffer import Buffer
 
 
-class BufferViews:
+class BufferViews(Subscripted):
     """Views and copies of a Buffer."""
 
     __slots__ = ()

@@ -20,6 +20,7 @@ from ..ir.printer import to_text
 from ..ir.types import Float, Type, TypeCode
 from .promotion import FLOAT32, convert, exact, literal_node, match_bits, match_bitwise, match_lanes, match_types, number_node
 from .promotion import literal as literal
+from .subscripted import Subscripted
 
 Binary = Callable[[n.Expr, n.Expr], n.Expr]
 
@@ -242,7 +243,18 @@ def to_node(x: Any) -> n.Expr:
     value = literal(x)
     if value is not None:
         return number_node(value)
-    raise TypeError(f"cannot make a halide.Expr of {x!r} (a {type(x).__name__})")
+    raise TypeError(f"cannot make a halide.Expr of {x!r} (a {type(x).__name__}){_instead(x)}")
+
+
+def _instead(x: Any) -> str:
+    """What was probably meant by something that is no Expr."""
+    if isinstance(x, Subscripted):
+        return f"; index it, as in {x.name()}[x, ...]"
+    if isinstance(x, str):
+        return f'; a dimension is a Var: hl.Var("{x}")'
+    if hasattr(x, "__array_interface__"):
+        return "; wrap the array in a Buffer and index that: b = hl.Buffer(array), b[x, ...]"
+    return "; does a function lack its return?" if x is None else ""
 
 
 def to_expr(x: Any) -> Expr:

@@ -21,6 +21,7 @@ from .func_queries import FuncQueries
 from .func_schedule import FuncSchedulable
 from .param import image_element
 from .runnable import Runnable
+from .subscripted import Subscripted
 from .tuples import Tuple, is_tuple_like, to_tuple
 from .var import Var, implicit_count
 from .wrapping import Handles, callers_of, wrapper
@@ -180,7 +181,7 @@ class FuncTupleElementRef(Operand):
         return f"<halide.FuncTupleElementRef {self._index} of {self.ref!r}>"
 
 
-class Func(FuncQueries, FuncSchedulable, DeviceCopies, Runnable):
+class Func(FuncQueries, FuncSchedulable, DeviceCopies, Runnable, Subscripted):
     """A stage of a pipeline: a function of integer coordinates, defined by `f[x, y] = expression` and any number of updates.
 
     `Func("name")`; `Func(expr)`, `Func(buffer)` and `Func(image_param)` define it at once over implicit dimensions;

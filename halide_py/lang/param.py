@@ -21,6 +21,7 @@ from .expr import Expr, Operand, to_expr
 from .parameter import Parameter
 from .promotion import checked_type, convert, literal, lossless
 from .rdom import Range
+from .subscripted import Subscripted
 from .wrapping import callers_of, wrapper
 
 P = TypeVar("P", bound="OutputImageParam")
@@ -201,7 +202,7 @@ class Dimension:
         return f"<halide.Dimension {self._index} of {self._param.name}>"
 
 
-class OutputImageParam:
+class OutputImageParam(Subscripted):
     """A buffer argument: its dimensions, and promises about its shape and memory. Func.output_buffer() gives that of a Func."""
 
     param: ParameterData | None

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from .. import lang
-from ..errors import CompileError
+from ..errors import CompileError, expect
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import OUTERMOST, DimKind, Specialization, Split, SplitKind, StageSchedule, TailStrategy
@@ -125,7 +125,7 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, EagerInline, Legali
             self._fail("can't split __outermost")
         self._check_new_name(p, "split", "outer", [o.name()])
         self._check_new_name(q, "split", "inner", [o.name()])
-        size, tail = self._factor(factor, "split"), TailStrategy(tail)
+        size, tail = self._factor(factor, "split"), expect(tail, TailStrategy, "split()")
         self._check_tail(o.name(), d, tail)
         s = self._edited()
         at = s.dims.index(d)

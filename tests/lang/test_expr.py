@@ -146,3 +146,36 @@ def test_names_are_strings_and_domains_are_lists() -> None:
     with pytest.raises(TypeError, match="list of .* pairs"):
         hl.RDom(3)
     assert np.array(hl.Func(3).realize([])).item() == 3
+
+
+@pytest.mark.parametrize("program", ["f + 1", "1 - f", "x * f", "f > 1", "-f", "abs(f)", "b + x", "x & b", "p / 2", "np.float32(2) * p", "hl.sqrt(f)", "hl.max(p, 1)",
+                                     "hl.select(x > 1, b, 2)"])
+def test_a_whole_func_or_image_is_no_value(program: str) -> None:
+    """It says what to write instead."""
+    f = hl.Func("whole")
+    f[x] = x
+    given = {"f": f, "b": hl.Buffer(np.zeros(3, np.int32), "whole_buffer"), "p": hl.ImageParam(hl.Int(32), 1, "whole_image")}
+    with pytest.raises(TypeError, match=r"index it, as in whole\w*(\$\d+)?\[x, \.\.\.\]"):
+        eval(program, {**globals(), **given})
+    assert f == f and f != hl.Func() and given["b"] in (given["b"],)
+
+
+@pytest.mark.parametrize(("program", "words"), [
+    ("f['x']", r'a dimension is a Var: hl\.Var\("x"\)'), ("f[None]", "lack its return"), ("hl.sqrt(np.arange(3))", r"hl\.Buffer\(array\)"),
+    ("f.split(x, hl.Var('o'), hl.Var('i'), 4, 'GuardWithIf')", r"split\(\) takes a TailStrategy, not 'GuardWithIf'"),
+    ("f.compile_to_callable(3)", "a list of Params, ImageParams, Buffers and Arguments, not 3"),
+    ("f.compile_to_static_library('f', 3)", "a list of Params, ImageParams, Buffers and Arguments, not 3"),
+])
+def test_wrong_classes_say_what_is_right(program: str, words: str) -> None:
+    f = hl.Func("f")
+    f[x] = x
+    with pytest.raises(TypeError, match=words):
+        eval(program, {**globals(), "f": f})
+
+
+def test_a_value_outside_of_an_image_fits_its_type() -> None:
+    image = hl.Buffer(np.zeros((2, 2), np.uint8))
+    for value in (256, -1):
+        with pytest.raises(hl.CompileError, match=f"exterior value {value} .* does not fit uint8"):
+            hl.BoundaryConditions.constant_exterior(image, value)
+    assert np.array(hl.BoundaryConditions.constant_exterior(image, 255).realize([3, 2]))[0].tolist() == [0, 0, 255]
