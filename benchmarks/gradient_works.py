@@ -169,7 +169,10 @@ def histogram(hl: Any, size: int = 1 << 20, bins: int = 256) -> GradientWork:
 
 def bilateral_slice(hl: Any, size: int = 512, cell: int = 16, depth: int = 8) -> GradientWork:
     """A grid looked up by place and brightness, trilinearly: derivatives for grid and brightness. Source of the pipeline: Gharbi et al.,
-    HDRnet, 2017."""
+    HDRnet, 2017.
+
+    The cell is computed in floats. With `x // cell` instead, Halide 21 gives wrong derivatives: it inverts an index that is affine in x (of
+    `g[x + r, b[x]]`, too) and leaves another one, which depends on x through data, as it was."""
     (grid, g), (guide, b) = param(hl, 3, "grid"), param(hl, 2, "guide")
     x, y, r = hl.Var("x"), hl.Var("y"), hl.RDom([(0, 2), (0, 2), (0, 2)])
 
@@ -179,11 +182,12 @@ def bilateral_slice(hl: Any, size: int = 512, cell: int = 16, depth: int = 8) ->
     gx, gy = (x + hl.f32(0.5)) / hl.f32(cell), (y + hl.f32(0.5)) / hl.f32(cell)
     gz = hl.clamp(b[x, y], hl.f32(0), hl.f32(1)) * hl.f32(depth - 1)
     fz = hl.cast(hl.Int(32), hl.floor(gz))
-    cx, cy, cz = x // cell + r.x, y // cell + r.y, hl.clamp(fz + r.z, 0, depth - 1)
+    cx, cy = hl.cast(hl.Int(32), hl.floor(gx)) + r.x, hl.cast(hl.Int(32), hl.floor(gy)) + r.y
+    cz = hl.clamp(fz + r.z, 0, depth - 1)
     f = hl.Func("sliced")
     f[x, y] = 0.0
     f[x, y] += g[cx, cy, cz] * weight(gx - cx) * weight(gy - cy) * weight(gz - (fz + r.z))
-    cells = size // cell + 1
+    cells = size // cell + 2  # one more than are used: floor() of a float has wide bounds
     inputs = {grid: padded(depth, cells, cells), guide: padded(size, size)}
     work = derivatives(hl, f, random(size, size), [g, b, f], [g, b], inputs)
     return dataclasses.replace(

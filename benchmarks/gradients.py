@@ -34,7 +34,7 @@ VERSIONS = {"torch": "torch==2.13.0", "jax": "jax==0.10.2 jaxlib==0.10.2"}
 GOALS = {("cross-entropy, both ways", "torch"): 1.0, ("cross-entropy, both ways", "jax"): 1.0, ("convolution layer, "
                                                                                                 "backward", "torch"): 1.2}
 x, y = hl.Var("x"), hl.Var("y")
-SIZE = 1024
+SIZE, CELL, DEPTH = 1024, 16, 8
 rng = np.random.default_rng(0)
 
 
@@ -144,16 +144,43 @@ def convolution() -> tuple[hl.Func, hl.Buffer, hl.Buffer]:
     return f, image, weights
 
 
-def price(name: str, output: hl.Func, wrt: hl.Buffer, shape: tuple[int, ...], work: float) -> None:
-    """Time one derivative."""
-    forward = best(into(output, SIZE, SIZE))
+def bilateral_slice(floats: bool) -> tuple[hl.Func, hl.Buffer, hl.Buffer]:
+    """A grid looked up by place and brightness, trilinearly, as in `gradient_works`; the cell of a place by division, or by floats."""
+    cells = SIZE // CELL + 1
+    grid, guide, r = buffer(DEPTH, cells, cells), buffer(SIZE, SIZE), hl.RDom([(0, 2), (0, 2), (0, 2)])
+
+    def weight(e: hl.Expr) -> hl.Expr:
+        return hl.max(1 - hl.abs(e), 0)
+
+    gx, gy = (x + hl.f32(0.5)) / hl.f32(CELL), (y + hl.f32(0.5)) / hl.f32(CELL)
+    gz = hl.clamp(guide[x, y], hl.f32(0), hl.f32(1)) * hl.f32(DEPTH - 1)
+    cx, cy = [hl.clamp(hl.i32(hl.floor(g)), 0, cells - 2) if floats else v // CELL for g, v in ((gx, x), (gy, y))]
+    cz = hl.i32(hl.floor(gz))
+    f = hl.Func("sliced")
+    f[x, y] = 0.0
+    at = (cx + r.x, cy + r.y, cz + r.z)
+    f[x, y] += grid[at[0], at[1], hl.clamp(at[2], 0, DEPTH - 1)] * weight(gx - at[0]) * weight(gy - at[1]) * weight(gz - at[2])
+    f.compute_root().parallel(y, 16).vectorize(x, 16)
+    f.update().reorder([r.x, r.y, r.z, x, y]).unroll(r.x).unroll(r.y).unroll(r.z).parallel(y, 16).vectorize(x, 16)
+    return f, grid, guide
+
+
+def channels() -> tuple[hl.Func, hl.Buffer, hl.Buffer]:
+    """A layer of a network, forward and backward by default loops."""
+    images, weights = buffer(2, 32, 98, 98), buffer(32, 32, 3, 3)
+    return hl.nn.conv2d(images, weights, 32, 3, 3), images, weights
+
+
+def price(name: str, output: hl.Func, wrt: hl.Buffer, shape: tuple[int, ...], work: float, results: tuple[int, ...] = (SIZE, SIZE)) -> None:
+    """Time one derivative; `results` is the shape of the output."""
+    forward = best(into(output, *results))
     start = time.perf_counter()
-    derivative = hl.propagate_adjoints(output, buffer(SIZE, SIZE))[wrt]
+    derivative = hl.propagate_adjoints(output, buffer(*results))[wrt]
     derivative.compile_jit()
     compiled = (time.perf_counter() - start) * 1e3
     backward = best(into(derivative, *shape))
     verdict = "" if backward / forward / work <= 3 else "  missed"
-    print(f"{name:34} forward {forward:7.2f} ms   backward {backward:7.2f} ms   ratio {backward / forward:5.2f}   work {work:3.1f}   goal "
+    print(f"{name:48} forward {forward:7.2f} ms   backward {backward:7.2f} ms   ratio {backward / forward:5.2f}   work {work:3.1f}   goal "
           f"3 x work   "
           f"compile {compiled:6.0f} ms{verdict}", flush=True)
 
@@ -166,6 +193,14 @@ def prices() -> None:
     f, image, weights = convolution()
     price("convolution, for the image", f, image, (SIZE + 2, SIZE + 2), 1)
     price("convolution, for the weights", f, weights, (3, 3), 1)
+    for floats in (False, True):
+        f, grid, guide = bilateral_slice(floats)
+        cells = "cells by floats" if floats else "cells by division"
+        price(f"bilateral slice, {cells}, for the grid", f, grid, (DEPTH, SIZE // CELL + 1, SIZE // CELL + 1), 1)
+        price(f"bilateral slice, {cells}, for the guide", f, guide, (SIZE, SIZE), 1)
+    layer, images, weights = channels()
+    price("layer of 32 channels, for the images", layer, images, (2, 32, 98, 98), 1, (2, 32, 96, 96))
+    price("layer of 32 channels, for the weights", layer, weights, (32, 32, 3, 3), 1, (2, 32, 96, 96))
 
 
 def main() -> None:

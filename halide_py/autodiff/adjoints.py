@@ -21,8 +21,10 @@ from ..lang.tuples import Tuple
 from ..lang.var import Var
 from .blocks import sum_apart
 from .contributions import Contribution, Placed, check_bounded
+from .domains import domain_over, mentioning, mentions
 from .phases import together
 from .pieces import placed_pieces
+from .scatters import scatter_apart
 from .stages import Region, Stage
 
 
@@ -48,11 +50,6 @@ def reads(f: Func, at: Sequence[n.Expr]) -> list[n.Expr]:
     return [n.Call(t, f.name(), tuple(at), n.CallType.Halide, f.function, i) for i, t in enumerate(f.function.types)]
 
 
-def domain_over(ranges: Sequence[tuple[n.Expr, n.Expr]]) -> RDom:
-    """The reduction domain over intervals (min, max)."""
-    return RDom([(Expr.of(low), Expr.of(simplify(n.Add(n.Sub(high, low), b.i32(1))))) for low, high in ranges])
-
-
 def plain(name: str) -> str:
     """A Func's name as the beginning of that of a companion."""
     return name.replace("$", "_")
@@ -75,8 +72,8 @@ def define_over(f: Func, stage: Stage, args: Sequence[n.Expr], values: Sequence[
         if not b.is_true(predicate):
             domain.where(Expr.of(substitute(names, predicate)))
     args, values = ([substitute(names, e) for e in each] for each in (args, values))
-    if loops and not _mentions(domain, [*args, *values]):
-        values = [_mentioning(domain, v) for v in values]
+    if loops and not mentions(domain, [*args, *values]):
+        values = [mentioning(domain, v) for v in values]
     define(f, args, values)
 
 
@@ -143,7 +140,8 @@ class AdjointSum:
                     placed[index].append(p)
                     continue
                 check_bounded(p.axes, self.what, where)
-                apart = sum_apart(self.name, self.args, p, self.sizes or (None,) * len(self.args)) if may_be_apart else None
+                make = scatter_apart if p.is_scatter() else sum_apart
+                apart = make(self.name, self.args, p, self.sizes or (None,) * len(self.args)) if may_be_apart else None
                 if apart is not None:
                     pure[index].append(apart)
                     sums |= {k.name for k in nodes_of(apart, n.Call)}
@@ -158,8 +156,8 @@ class AdjointSum:
         define(f, self.variables(), [self._inside(_sum(start, terms), sums, safe) for start, terms in zip(base, pure)])
         for u in updates.values():
             values = {i: _sum(None, terms) for i, terms in u.values.items()}
-            if u.domain is not None and not _mentions(u.domain, [*u.lhs, *values.values()]):
-                values = {i: _mentioning(u.domain, v) for i, v in values.items()}
+            if u.domain is not None and not mentions(u.domain, [*u.lhs, *values.values()]):
+                values = {i: mentioning(u.domain, v) for i, v in values.items()}
             define(f, u.lhs, [n.Add(old, values[i]) if i in values else old for i, old in enumerate(reads(f, u.lhs))])
         return bool(sums)
 
@@ -218,12 +216,3 @@ def _domain(p: Placed, domains: dict[object, RDom]) -> RDom | None:
 def _over(p: Placed, domain: RDom | None, e: n.Expr) -> n.Expr:
     """An expression over the axes of a contribution, over the domain made of them."""
     return simplify(substitute({a.name: domain[i].as_node() for i, a in enumerate(p.axes)}, e)) if domain is not None else e
-
-
-def _mentions(domain: RDom, roots: Sequence[n.Expr]) -> bool:
-    return any(v.rdom is domain.reduction for v in nodes_of(roots, n.Variable))
-
-
-def _mentioning(domain: RDom, value: n.Expr) -> n.Expr:
-    """The same value, with the domain in it: an update runs over the domain it mentions."""
-    return n.Select(n.GE(domain[0].as_node(), domain[0].min().as_node()), value, zero(value.type))

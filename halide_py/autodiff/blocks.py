@@ -25,6 +25,7 @@ from ..lang.rdom import RDom
 from ..lang.var import Var
 from ..lower.register_tiles import Read, dense_along, reads_of
 from .contributions import Axis, Placed
+from .domains import mentioning, mentions
 from .packed import packing
 
 LANES = 16
@@ -139,6 +140,7 @@ class _Maker:
         """The sum as it is."""
         domain = RDom([(Expr.of(_low(a)), Expr.of(_extent(a.interval))) for a in axes])
         value = simplify(substitute({a.name: domain[i].as_node() for i, a in enumerate(axes)}, term))
+        value = value if mentions(domain, [value]) else mentioning(domain, value)
         return self.accumulate(Func(f"{self.name}_sum"), [Var(v) for v in self.args], value, self.ends)
 
     def parts(self, axes: Sequence[Axis], term: n.Expr, few: bool) -> Func:

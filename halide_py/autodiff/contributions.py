@@ -10,13 +10,13 @@ learning in Halide, ACM TOG 37(4), 2018, section 4.2 (scatter-to-gather conversi
 from __future__ import annotations
 
 import itertools
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.interval import Interval
+from ..ir.interval import Interval, bounds_of_expr
 from ..ir.simplify import linear, simplify
 from ..ir.traverse import nodes_of, substitute
 from ..ir.types import INT32
@@ -51,6 +51,8 @@ class Axis:
 
 
 _NUMBERS = itertools.count()
+_FEW = 4
+_WORTH = 4  # places a term, for a gather of one to be worth it: it runs in vectors and threads
 
 
 def fresh_axis(name: str, interval: Interval, pure: bool) -> Axis:
@@ -174,9 +176,17 @@ class _Equation:
         """The number of values that solving saves."""
         return self.axis.size() // abs(self.factor) // (1 if self.remainder is None else self.remainder.size() + 1)
 
+    def pays(self, axes: Mapping[str, Axis]) -> bool:
+        """Whether a gather has fewer terms than a scatter, or not many more: it visits them once for each place that other axes reach."""
+        rest = simplify(n.Sub(self.coordinate, b.mul(self.axis.variable(), b.i32(self.factor))))
+        if not any(v.name in axes for v in nodes_of(rest, n.Variable)):
+            return True
+        reach = bounds_of_expr(rest, {name: a.interval for name, a in axes.items()})
+        return Axis("", reach, False, "").size() < _WORTH * (self.axis.size() + 1)
 
-def _equations(s: _Solver, coordinates: Sequence[n.Expr]) -> Iterator[_Equation]:
-    """What could be solved next."""
+
+def _equations(s: _Solver, coordinates: Sequence[n.Expr], divided: bool) -> Iterator[_Equation]:
+    """What could be solved next, divisions too if `divided`."""
     for d, c in enumerate(coordinates):
         if s.lhs[d] is not None:
             continue
@@ -184,7 +194,7 @@ def _equations(s: _Solver, coordinates: Sequence[n.Expr]) -> Iterator[_Equation]
         value: n.Expr = s.target[d]
         for axis, factor in s.choices(e):
             yield _Equation(d, e, value, axis, factor, None)
-        for inner, k, rest in _quotients(e):
+        for inner, k, rest in _quotients(e) if divided else ():
             remainder = fresh_axis("remainder", Interval(b.i32(0), b.i32(k - 1)), False)
             multiple = n.Add(n.Mul(n.Sub(value, rest), b.i32(k)), remainder.variable())
             for axis, factor in s.choices(inner):
@@ -192,9 +202,9 @@ def _equations(s: _Solver, coordinates: Sequence[n.Expr]) -> Iterator[_Equation]
                     yield _Equation(d, inner, multiple, axis, factor, remainder)
 
 
-def _step(s: _Solver, coordinates: Sequence[n.Expr]) -> bool:
+def _step(s: _Solver, coordinates: Sequence[n.Expr], divided: bool) -> bool:
     """Solve one more coordinate for the axis of most values; False when none is left that can be."""
-    best = max(_equations(s, coordinates), key=_Equation.size, default=None)
+    best = max((e for e in _equations(s, coordinates, divided) if e.pays(s.axes)), key=_Equation.size, default=None)
     if best is None:
         return False
     if best.remainder is not None:
@@ -204,10 +214,11 @@ def _step(s: _Solver, coordinates: Sequence[n.Expr]) -> bool:
     return True
 
 
-def place(c: Contribution, target: Sequence[n.Variable]) -> Placed:
-    """The contribution in terms of the target's own variables."""
+def place(c: Contribution, target: Sequence[n.Variable], divided: bool = True) -> Placed:
+    """The contribution in terms of the target's own variables. `divided`: whether divisions are undone, by an axis of the remainders each;
+    what is a scatter all the same is one without them, whose terms cost less."""
     s = _Solver(tuple(target), {a.name: a for a in c.axes}, c.vanishes, conditions=list(c.conditions), lhs=[None] * len(target))
-    while _step(s, c.coordinates):
+    while _step(s, c.coordinates, divided):
         pass
     rest = [d for d, e in enumerate(s.lhs) if e is None]
     for d in rest:
@@ -220,9 +231,13 @@ def place(c: Contribution, target: Sequence[n.Variable]) -> Placed:
     lhs = tuple(e for e in s.lhs if e is not None)
     conditions = [s.now(k) for k in s.conditions]
     kept = [k for k in conditions if not b.is_true(k)]
-    return Placed(
-        lhs, s.now(c.term.value), s.now(c.term.guard), kept, list(s.axes.values()), lhs != s.target, [s.now(k) for k in s.regions]
-    )
+    axes = list(s.axes.values())
+    scatters = lhs != s.target
+    if scatters and divided and len({a.name for a in axes} - {a.name for a in c.axes}):
+        return place(c, target, False)
+    if scatters:  # those of few values innermost: they share what is computed, and write to different places one after the other
+        axes.sort(key=lambda a: a.size() >= _FEW)
+    return Placed(lhs, s.now(c.term.value), s.now(c.term.guard), kept, axes, scatters, [s.now(k) for k in s.regions])
 
 
 def check_bounded(axes: Iterable[Axis], what: str, where: str) -> None:

@@ -24,7 +24,8 @@ from ..ir.traverse import nodes_of, substitute
 from ..ir.types import INT32
 from ..lang.expr import Expr
 from ..lang.func import Func
-from .adjoints import at_root, define, domain_over, plain, reads
+from .adjoints import at_root, define, plain, reads
+from .domains import domain_over
 from .stages import Region, Stage, boxes_of, replace_own, union
 from .sweep import Term, reverse
 from .updates import Context, in_front_of, iteration, iterations, mentions_own, seeds

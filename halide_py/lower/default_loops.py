@@ -34,6 +34,7 @@ _ROWS = 16  # of a parallel task in tiles, and terms of which nothing is known
 _ROW = 512  # values of a dimension of which nothing is known
 _VALUES = 8192  # computed by a parallel task of a simple loop nest
 _BLOCK = 16  # rows of what is turned that are written at a time
+_FEW_TURNS = 8
 _FEW_TASKS = 4
 _TASKS = 8  # at least, where there is enough of the outermost dimension
 
@@ -57,9 +58,11 @@ def _stage(f: Function, d: Definition, sizes: Mapping[str, int], target: Target)
     """One definition with its loops; `sizes`: what its dimensions may be."""
     s = d.schedule
     free = [dim for dim in s.dims if not dim.is_rvar() and dim.var != OUTERMOST]
-    if s.touched or s.splits or not free or f.extern is not None:
+    if s.touched or s.splits or f.extern is not None:
         return d
     extents = likely_extents(f, d, sizes)
+    if not free:
+        return dataclasses.replace(d, schedule=dataclasses.replace(s, dims=_unrolled(s.dims, extents)))
     tile = choose_tile(f, d, extents, target) if is_accumulation(f, d) else None
     loops = _Loops(s)
     if tile is not None:
@@ -67,6 +70,16 @@ def _stage(f: Function, d: Definition, sizes: Mapping[str, int], target: Target)
     else:
         _simple(f, d, extents, free, min(target.natural_vector_size(t) for t in f.types), loops)
     return dataclasses.replace(d, schedule=loops.schedule())
+
+
+def _unrolled(dims: list[Dim], extents: Extents) -> list[Dim]:
+    """Loops over reduction variables, innermost first, those of few turns unrolled: what they share is computed once."""
+    turns, out = 1, []
+    for dim in dims:
+        extent = extents.get(dim.var)
+        turns *= _FEW_TURNS + 1 if extent is None or dim.for_type is not ForType.Serial else extent
+        out.append(dataclasses.replace(dim, for_type=ForType.Unrolled) if 0 < turns <= _FEW_TURNS else dim)
+    return out
 
 
 class _Loops:
@@ -108,9 +121,9 @@ def _simple(f: Function, d: Definition, extents: Extents, free: list[Dim], width
         loops.split(first, width, f"{first}.vectors", f"{first}.lanes")
         loops.add(f"{first}.lanes", ForType.Vectorized)
         around[first] = f"{first}.vectors"
-    for dim in loops.old.dims:
-        if dim.is_rvar():
-            loops.add(dim.var, dim.for_type)
+    terms = [dim for dim in loops.old.dims if dim.is_rvar()]
+    for dim in terms if vectors else _unrolled(terms, extents):
+        loops.add(dim.var, dim.for_type)
     loops.split(around[last], task, f"{last}.tasks", f"{last}.rows")
     around[last] = f"{last}.rows"
     if turned is not None:

@@ -1,6 +1,6 @@
 """Random pipelines of doubles whose derivatives are checked: reverse mode against central differences, and against forward mode.
 
-    python tests/autodiff/random_gradients.py FIRST COUNT [--compiled] [--second]
+    python tests/autodiff/random_gradients.py FIRST COUNT [--compiled] [--second] [--eager]
 
 prints each failing seed with its script, in as few Funcs as still fail. A script defines `loss`, a Func without dimensions, from the images and Params in
 `inputs`. Everything runs in the interpreter of the algorithm; with --compiled adjoints are compiled too and must be the same. --second checks the
@@ -10,10 +10,12 @@ derivative of the sum of squares of the first derivative.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
 import sys
 import traceback
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from gradient_checks import run  # noqa: E402
 
 import halide_py as hl  # noqa: E402
+from halide_py.autodiff import blocks, packed, scatters  # noqa: E402
 
 WIDTH, HEIGHT = 5, 4
 BOUNDARIES = ("repeat_edge", "mirror_image", "mirror_interior", "repeat_image", "constant_exterior")
@@ -285,8 +288,8 @@ def check(lines: list[str], compiled: bool = False, second: bool = False) -> Non
             assert abs(forward - float((got * move).sum())) <= 1e-8 * size + 1e-10, f"d{name}: forward mode {forward}, reverse mode {(got * move).sum()}"
             if not any(along(loss, data, name, got, move, step) for step in (1e-6, 1e-5, 1e-7, 1e-4)):
                 raise AssertionError(f"d{name} is\n{got}\nby differences\n{differences(loss, data, name, 1e-6)}")
-            if compiled:
-                check_compiled(d[given], names, data, got)
+            for loops in (True, False) if compiled else ():
+                check_compiled(hl.schedule_gradients(d, loops)[given], names, data, got)
 
 
 def along(loss: hl.Func, data: dict[str, Any], name: str, got: Any, move: Any, step: float) -> bool:
@@ -314,6 +317,22 @@ def check_compiled(f: hl.Func, names: dict[str, Any], data: dict[str, Any], expe
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-11 * max(float(np.abs(expected).max(initial=0)), 1))
 
 
+@contextlib.contextmanager
+def eager() -> Iterator[None]:
+    """What pays for long sums and many terms only is done for the small ones of random pipelines, too."""
+    low: list[tuple[Any, str, int]] = [
+        (packed, "_USES", 1), (blocks, "LANES", 2), (blocks, "_SOME", 2), (blocks, "_MANY", 4), (blocks, "_BLOCKS", 2), (scatters, "_BLOCKS", 2),
+        (scatters, "_TERMS", 0)]
+    before = [getattr(module, name) for module, name, _ in low]
+    try:
+        for module, name, value in low:
+            setattr(module, name, value)
+        yield
+    finally:
+        for (module, name, _), value in zip(low, before, strict=True):
+            setattr(module, name, value)
+
+
 def failure(lines: list[str], compiled: bool, second: bool) -> str:
     """How a script fails, empty if it does not."""
     try:
@@ -329,6 +348,7 @@ def main() -> None:
     parser.add_argument("count", type=int)
     parser.add_argument("--compiled", action="store_true")
     parser.add_argument("--second", action="store_true")
+    parser.add_argument("--eager", action="store_true", help="sums in blocks, packed copies and scatters in blocks of the small sums, too")
     parser.add_argument("--funcs", type=int, default=4)
     args = parser.parse_args()
     warnings.simplefilter("ignore", RuntimeWarning)  # floats that are rounded
@@ -336,7 +356,8 @@ def main() -> None:
     for seed in range(args.first, args.first + args.count):
         smallest, found = [], ""
         for count in range(args.funcs, 0, -1):
-            text = failure(script(seed, count), args.compiled, args.second)
+            with eager() if args.eager else contextlib.nullcontext():
+                text = failure(script(seed, count), args.compiled, args.second)
             if text:
                 smallest, found = script(seed, count), text
         if found:

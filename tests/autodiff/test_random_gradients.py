@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from random_gradients import check, script
+from random_gradients import check, eager, script
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # floats that are rounded
 
@@ -26,3 +26,10 @@ def test_a_func_that_is_never_read() -> None:
 @pytest.mark.parametrize("seed", [201, 202])
 def test_second_derivatives_of_random_pipelines(seed: int) -> None:
     check(script(seed, 2), second=True)
+
+
+@pytest.mark.parametrize("seed", [40000, 40001, 50001])
+def test_sums_apart_of_random_pipelines(seed: int) -> None:
+    """Blocks, packed copies and scatters in blocks, which are for long sums, of the short sums of random pipelines."""
+    with eager():
+        check(script(seed, 2))

@@ -11,6 +11,7 @@ from gradient_checks import check, run, total
 
 import halide_py as hl
 from halide_py.ir.printer import to_text
+from halide_py.lower.default_loops import with_default_loops
 from halide_py.lower.environment import environment
 
 x, y = hl.Var("x"), hl.Var("y")
@@ -182,20 +183,72 @@ def test_what_data_says_is_not_packed() -> None:
     np.testing.assert_allclose(np.array(d[w].realize([300, 300])), full, rtol=1e-4, atol=1e-3)
 
 
-def test_places_behind_a_division_are_gathered() -> None:
-    """A grid that is looked up by place and by data: its derivative visits each place of the image once, not all of them for each cell."""
+def domains_of(derivative: hl.Func, name: str) -> list[int]:
+    """The number of turns of each update of the Funcs made for an input."""
+    made = [f for f in environment([derivative.function]).values() if f.name.startswith(name)]
+    return [math.prod(int(to_text(v.extent)) for v in d.rdom.variables) for f in made for d in f.updates if d.rdom]
+
+
+@pytest.mark.parametrize("data", [False, True])
+def test_places_behind_a_division_are_gathered(data: bool) -> None:
+    """A grid that is looked up by place: its derivative visits each place of the image once, not all of them for each cell. Where data says
+    one of the coordinates, it is a scatter: a gather of the others saves nothing."""
     def build(guide: Any, grid: Any) -> hl.Func:
         r = hl.RDom([(0, 2), (0, 2)])
         f = func("f", x, y, hl.f64(0))
-        f[x, y] += grid[x // 4 + r.x, y // 4, hl.clamp(guide[x, y] + r.y, 0, 2)] * (r.x + 2 * r.y + 1)
+        f[x, y] += grid[x // 4 + r.x, y // 4, hl.clamp(guide[x, y] + r.y, 0, 2) if data else r.y] * (r.x + 2 * r.y + 1) * (guide[x, y] + 1)
         return total(f, 8, 8)
 
     check(build, rng.integers(0, 3, (8, 8)).astype(np.int32), rng.normal(size=(3, 2, 3)), compiled=True)
     guide, grid = hl.Buffer(rng.integers(0, 3, (8, 8)).astype(np.int32)), hl.Buffer(rng.normal(size=(3, 2, 3)))
     derivative = hl.propagate_adjoints(build(guide, grid))[grid]
-    domains = [[d.rdom for d in f.updates if d.rdom] for f in environment([derivative.function]).values() if f.name.startswith(grid.name())]
-    sizes = [math.prod(int(to_text(v.extent)) for v in d.variables) for f in domains for d in f]
-    assert max(sizes) <= 64
+    assert max(domains_of(derivative, grid.name())) <= (8 * 8 * 2 * 2 if data else 4 * 4 * 2)
+
+
+def float_cells(a: Any) -> hl.Func:
+    r = hl.RDom([(0, 2)])
+    f = func("f", x, y, hl.f64(0))
+    cell = hl.cast(hl.Int(32), hl.floor((x + hl.f32(0.5)) / 4))
+    f[x, y] += a[cell + r.x, y // 4] * (r.x + 1) * (x + 1)
+    return f
+
+
+def test_places_found_by_floats_are_scattered() -> None:
+    """Solved for the two values of r, each cell would visit the whole image; the scatter visits it once, with the loop over r inside, unrolled."""
+    check(lambda a: total(float_cells(a), 64, 8), rng.normal(size=(17, 2)), compiled=True)
+    b = hl.Buffer(rng.normal(size=(2, 17)))
+    derivative = hl.propagate_adjoints(total(float_cells(b), 64, 8))[b]
+    (update,) = derivative.function.updates
+    extents = [int(to_text(v.extent)) for v in update.rdom.variables]
+    assert extents[0] == 2 and math.prod(extents) == 2 * 64 * 8
+    scheduled = with_default_loops(environment([derivative.function]), {derivative.name()}, hl.get_jit_target_from_environment())
+    kinds = [dim.for_type.name for u in scheduled[derivative.name()].updates for dim in u.schedule.dims]
+    assert kinds[0] == "Unrolled" and set(kinds[1:]) == {"Serial"}
+
+
+@pytest.mark.parametrize("rows", [64, 61])
+def test_scatters_of_many_terms_run_in_blocks(rows: int) -> None:
+    """Each block of rows has a copy of all cells; the number of rows need not be one of blocks. Who schedules by hand gets the updates."""
+    shape = (17, (rows + 3) // 4)
+    grid, up = hl.Buffer(rng.normal(size=shape[::-1])), rng.normal(size=(rows, 4096))
+    places = np.clip(rng.integers(-2, 20, 4096), 0, 16).astype(np.int32)
+    at = hl.Buffer(places)
+    f = func("f", x, y, grid[hl.clamp(at[x], 0, 16), y // 4] * hl.f64(3))
+    expected = np.zeros(shape)
+    np.add.at(expected, (places[None, :], np.arange(rows)[:, None] // 4), 3 * up)
+    d = hl.propagate_adjoints(f, hl.Buffer(up))
+    blocks = [g for name, g in environment([d[grid].function]).items() if name.endswith("_scatter")]
+    assert len(blocks) == 1 and len(d[grid].function.updates) == 0
+    found = np.array(d[grid].realize(list(shape))).T
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(np.array(hl.schedule_gradients(d, loops=False)[grid].realize(list(shape))).T, found)
+    part = hl.Buffer(np.zeros((1, 5)))
+    part.set_min([3, 2])
+    d[grid].realize(part)
+    np.testing.assert_array_equal(np.array(part)[0], found[3:8, 2])
+    by_hand = hl.propagate_adjoints(f, hl.Buffer(up))[grid]
+    by_hand.update().unscheduled()
+    np.testing.assert_allclose(np.array(by_hand.realize(list(shape))).T, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_phases_of_a_pyramid_come_together() -> None:
