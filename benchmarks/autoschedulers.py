@@ -23,8 +23,8 @@ import numpy as np
 from pipelines import Work, blur, unsharp
 
 WORKS = {"blur": blur, "unsharp": unsharp}
-CONTENDERS = [("halide_py", "by hand"), ("halide_py", "no schedule"), ("halide_py", "Mullapudi2016"), ("halide_py", "Li2018"),
-              ("halide", "by hand"), ("halide", "Mullapudi2016"), ("halide", "Li2018")]
+CONTENDERS = [("halide_py", "by hand"), ("halide_py", "no schedule"), ("halide_py", "Mullapudi2016"), ("halide_py", "Adams2019"),
+              ("halide_py", "Li2018"), ("halide", "by hand"), ("halide", "Mullapudi2016"), ("halide", "Adams2019"), ("halide", "Li2018")]
 DIRECTIVES = ("split", "reorder", "tile", "vectorize", "unroll", "parallel", "compute_root", "compute_at", "store_at", "bound")
 
 
@@ -49,7 +49,7 @@ def serve(module: str, how: str, name: str) -> None:
         image.set(hl.Buffer(data))
         image.set_estimates([(0, n) for n in data.shape[::-1]])
     pipeline, spent = hl.Pipeline([work.output]), 0.0
-    if how in ("Mullapudi2016", "Li2018"):
+    if how in ("Mullapudi2016", "Adams2019", "Li2018"):
         if module == "halide":
             hl.load_plugin(f"autoschedule_{how.lower()}")
         work.output.set_estimates([(0, n) for n in work.result.shape[::-1]])

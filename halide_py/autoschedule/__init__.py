@@ -6,6 +6,7 @@ and writes them as Python text. Nothing here changes a Function. Imports `lower`
     pipeline   Functions as stages with costs and reads, what is inlined beforehand
     regions    which regions a tile of a stage needs, as numbers: `numeric` makes Python functions of the symbolic bounds
     mullapudi2016: tiles, groups, locality     li2018
+    adams2019: tree_search over nests, with nest_costs of the instructions of stages, whose accesses are arithmetic; nest_plan
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class Locality:
     def __init__(self, graph: PipelineGraph, regions: Regions) -> None:
         self.graph, self.regions = graph, regions
 
-    def _strides(self, name: str, region: Region, image: n.Call | None) -> list[int] | None:
+    def strides(self, name: str, region: Region, image: n.Call | None) -> list[int] | None:
         """Bytes between neighbours in each dimension of a Func or image of which this region is stored."""
         node = self.graph.nodes.get(name)
         extents = [extent(span) for span in region]
@@ -59,7 +59,7 @@ class Locality:
             strides = (
                 None
                 if region is None
-                else self._strides(name, region, call if call is not None and call.call_type is n.CallType.Image else None)
+                else self.strides(name, region, call if call is not None and call.call_type is n.CallType.Image else None)
             )
             if strides is None:
                 return None

@@ -88,6 +88,10 @@ class PipelineGraph:
             producers = {g.name for g in callees(node.function)}
             self._producers[node.name] = frozenset(producers.union(*(self._producers[p] for p in producers)))
 
+    def producers(self, name: str) -> frozenset[str]:
+        """All Funcs a Func depends on."""
+        return self._producers[name]
+
     def work(self, s: Stage, inlined: frozenset[str]) -> Work:
         """What one point of a stage takes when these Funcs are inlined."""
         key = s, inlined & self._producers[s.name]

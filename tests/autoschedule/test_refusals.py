@@ -28,7 +28,7 @@ def apply(p: hl.Pipeline, name: str = "Mullapudi2016", **options: object) -> hl.
     return p.apply_autoscheduler(hl.get_host_target(), hl.AutoschedulerParams(name, options))
 
 
-@pytest.mark.parametrize("scheduler", ["Mullapudi2016", "Li2018"])
+@pytest.mark.parametrize("scheduler", ["Mullapudi2016", "Adams2019", "Li2018"])
 def test_missing_estimates(scheduler: str) -> None:
     with pytest.raises(hl.CompileError, match=r'estimate for dimension x of output "bright.*bright.set_estimate\(x, 0, 1024\)'):
         apply(pipeline(estimates=False), scheduler)
@@ -66,8 +66,8 @@ def test_data_that_is_bound_needs_no_estimate() -> None:
 
 
 def test_names_and_parameters() -> None:
-    for name, message in (("Adams2019", "Adams2019 is not available: its cost model is a trained network.*there are Mullapudi2016 and Li2018.*AutoschedulerParams"),
-                          ("Anderson2021", "schedules for GPUs"), ("Nobody", "Could not find autoscheduler named 'Nobody'.*there are Mullapudi2016 and Li2018"),
+    for name, message in (("Anderson2021", "Anderson2021 is not available: it schedules for GPUs.*there are Mullapudi2016, Adams2019 and Li2018.*AutoschedulerParams"),
+                          ("Nobody", "Could not find autoscheduler named 'Nobody'.*there are Mullapudi2016, Adams2019 and Li2018"),
                           ("", "Could not find autoscheduler named ''")):
         with pytest.raises(hl.CompileError, match=message):
             apply(pipeline(), name)
@@ -76,6 +76,12 @@ def test_names_and_parameters() -> None:
         with pytest.raises(hl.CompileError, match=message):
             apply(pipeline(), **options)
     apply(pipeline(), parallelism=2, last_level_cache_size=1 << 20, balance=12.5, experimental_gpu_schedule="false")
+    for options, message in (({"weights_path": "baseline.weights"}, "weights_path of the autoscheduler Adams2019 cannot be 'baseline.weights': .*Leave weights_path out"),
+                             ({"beam_size": 0}, "beam_size .* at least 1, not 0"), ({"random_dropout": 101}, "random_dropout .* at least 0 and at most 100, not 101"),
+                             ({"last_level_cache_size": 1}, "Adams2019 has no parameter last_level_cache_size; it has parallelism, beam_size")):
+        with pytest.raises(hl.CompileError, match=message):
+            apply(pipeline(), "Adams2019", **options)
+    apply(pipeline(), "Adams2019", weights_path="", disable_memoized_features=1, disable_memoized_blocks=1, disable_subtiling=1, memory_limit=-1)
     with pytest.raises(TypeError, match="takes an AutoschedulerParams, not 'Mullapudi2016'"):
         pipeline().apply_autoscheduler(hl.get_host_target(), "Mullapudi2016")
 
@@ -88,7 +94,7 @@ def test_names_and_parameters() -> None:
 ])
 def test_what_is_scheduled_by_hand_is_refused(hand: Callable[[hl.Func, hl.Func], object], found: str) -> None:
     p = pipeline(hand=hand)
-    for scheduler in ("Mullapudi2016", "Li2018"):
+    for scheduler in ("Mullapudi2016", "Adams2019", "Li2018"):
         with pytest.raises(hl.CompileError, match=f"cannot auto-schedule function.*{found}"):
             apply(p, scheduler)
 
@@ -114,9 +120,9 @@ def test_unbounded_accesses() -> None:
 
 
 def test_plugins_of_schedulers_that_are_here() -> None:
-    for name in ("autoschedule_mullapudi2016", "autoschedule_li2018", "/opt/lib/libautoschedule_li2018.so"):
+    for name in ("autoschedule_mullapudi2016", "autoschedule_li2018", "autoschedule_adams2019", "/opt/lib/libautoschedule_li2018.so"):
         hl.load_plugin(name)
-    with pytest.raises(hl.CompileError, match="Adams2019 is not available"):
-        hl.load_plugin("autoschedule_adams2019")
+    with pytest.raises(hl.CompileError, match="Anderson2021 is not available"):
+        hl.load_plugin("autoschedule_anderson2021")
     with pytest.raises(hl.CompileError, match="cannot be loaded"):
         hl.load_plugin("autoschedule_mine")

@@ -102,14 +102,17 @@ def test_generators_write_their_schedule(tmp_path: Path) -> None:
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([sys.executable, str(program), "-o", str(tmp_path), "target=host", "-e", "schedule,c_header", *words], capture_output=True, text=True)
 
-    for words in (("-g", "smooth_auto", "-f", "a"), ("-g", "smooth", "-f", "b", "autoscheduler=Mullapudi2016", "autoscheduler.parallelism=32", "-p", "autoschedule_mullapudi2016")):
+    for words in (
+            ("-g", "smooth_auto", "-f", "a"), ("-g", "smooth", "-f", "b", "autoscheduler=Mullapudi2016", "autoscheduler.parallelism=32", "-p", "autoschedule_mullapudi2016"),
+            ("-g", "smooth", "-f", "c", "autoscheduler=Adams2019", "autoscheduler.beam_size=4", "-p", "autoschedule_adams2019")):
         done = run(*words)
         assert done.returncode == 0, done.stderr
-    a, b = (tmp_path / "a.schedule.py").read_text(), (tmp_path / "b.schedule.py").read_text()
+    a, b, c = ((tmp_path / f"{name}.schedule.py").read_text() for name in "abc")
+    assert "Schedule by Adams2019" in c and "beam_size=4" in c and "parallel" in c
     assert "def apply_schedule_a(pipeline):" in a and "parallelism=32" in b and "compute_root()" in a
     assert run("-g", "smooth", "-f", "plain").returncode == 0
     assert "No autoscheduler has been run" in (tmp_path / "plain.schedule.py").read_text()
-    for words, message in ((("autoscheduler=Adams2019",), "Adams2019 is not available.*Mullapudi2016 and Li2018"),
+    for words, message in ((("autoscheduler=Anderson2021",), "Anderson2021 is not available.*Adams2019 and Li2018"),
                            (("autoscheduler=Li2018", "autoscheduler.balance=3"), "Li2018 has no parameter balance; it has parallelism")):
         done = run("-g", "smooth", "-f", "c", *words)
         assert done.returncode != 0

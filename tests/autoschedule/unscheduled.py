@@ -9,7 +9,7 @@ import numpy as np
 
 import halide_py as hl
 
-SCHEDULERS = ("Mullapudi2016", "Li2018")
+SCHEDULERS = ("Mullapudi2016", "Li2018", "Adams2019")
 x, y, c, k = hl.vars("x y c k")
 
 
