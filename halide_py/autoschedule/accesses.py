@@ -1,7 +1,8 @@
 """Accesses: which elements a definition reads as it is computed point by point, and what of it stays when Funcs are inlined.
 
-An index is affine: factors of loops and an offset, so that reads of Funcs that are inlined follow by arithmetic, and equal ones are found to be equal, as the
-compiler finds them. `x / 2` has the factor one half; what depends on data has no factor. Other operations are counted by the bytes of their types.
+An index is affine: factors of loops and an offset, so that reads of Funcs that are inlined follow by arithmetic, and equal ones are
+found to be equal, as the compiler finds them. `x / 2` has the factor one half; what depends on data has no factor. Other operations are
+counted by the bytes of their types.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Adams2019: the cheapest schedule that a beam search over trees of loops finds, by a cost model of our own.
 
-Source: Adams, Ma, Anderson, Baghdadi, Li, Gharbi, Steiner, Johnson, Fatahalian, Durand, Ragan-Kelley, "Learning to Optimize Halide with Tree Search and
-Random Programs", ACM TOG 38(4), 2019. The learned weights of the paper are not used.
+Source: Adams, Ma, Anderson, Baghdadi, Li, Gharbi, Steiner, Johnson, Fatahalian, Durand, Ragan-Kelley, "Learning to Optimize Halide with
+Tree Search and Random Programs", ACM TOG 38(4), 2019. The learned weights of the paper are not used.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Instructions: how one stage runs innermost, in vectors, and the cycles of one core that takes.
 
-A load is dense, the same for all lanes, in small steps, or from all over, by how far neighbouring values of the loop that runs in vectors are apart in memory.
-The weights are estimates of our own for a current x86 core with two vector units and more; for their order of magnitude: Fog, "Instruction
-tables", 2024.
+A load is dense, the same for all lanes, in small steps, or from all over, by how far neighbouring values of the loop that runs in
+vectors are apart in memory. The weights are estimates of our own for a current x86 core with two vector units and more; for their order
+of magnitude: Fog, "Instruction tables", 2024.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CYCLES = Cycles()
 
 @dataclass(frozen=True)
 class Inner:
-    """How the innermost loops of a stage run: `vector` in vectors of `lanes`, `unrolled` within it, or an accumulation in a tile of registers."""
+    """How the innermost loops of a stage run: `vector` in vectors of `lanes`, `unrolled` within it; sums in a tile of registers."""
 
     vector: str
     lanes: int

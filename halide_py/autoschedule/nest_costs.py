@@ -1,16 +1,17 @@
 """Nest costs: what running a tree of loops takes, in cycles of one core's time while all cores work.
 
-The model is our own, made by hand and not learned. Its features are those of the paper: points computed, with what tiles compute twice and what vectors compute
-in vain; vector instructions; bytes that come from further away than the caches hold; Funcs made anew for each tile; tasks against cores. A loop nest reads
-from beyond a cache what one run of the outermost loop whose iterations fit there touches. What is not decided yet costs nothing.
-Source of the features: Adams et al., 2019, section 4; of the weights `MACHINE`: a current x86 core, by the order of magnitude.
+The model is our own, made by hand and not learned. Its features are those of the paper: points computed, with what tiles compute twice
+and what vectors compute in vain; vector instructions; bytes that come from further away than the caches hold; Funcs made anew for each
+tile; tasks against cores. A loop nest reads from beyond a cache what one run of the outermost loop whose iterations fit there touches.
+What is not decided yet costs nothing. Source of the features: Adams et al., 2019, section 4; of the weights `MACHINE`: a current x86
+core, by the order of magnitude.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..ir.nodes import Call, CallType
@@ -41,12 +42,13 @@ class Memory:
 
 
 MACHINE = Memory()
+Kept = dict[str, tuple[Region, int]]  # what is kept at a level and computed further inside: the region there, and the runs of that level
 _HELD = MACHINE.caches[1][0]  # the cache in which what neighbouring iterations share stays
 
 
 @dataclass
 class GroupCost:
-    """What computing a Func at the root takes, with all that is in its loops; `traffic`: bytes of what is outside that come from beyond the cache."""
+    """What a Func at the root takes, with all that is in its loops; `traffic`: bytes of what is outside that come from beyond the cache."""
 
     cycles: float = 0.0
     traffic: dict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -89,8 +91,8 @@ class NestCosts:
         self._nests: dict[tuple[StageNest, Region, frozenset[str]], float] = {}
         self._bytes: dict[tuple[str, Region], int] = {}
         self._strides: dict[str, list[int]] = {}
-        self._images = {c.name: c for node in graph.nodes.values() for d in node.function.stages() for c in nodes_of(definition_roots(d), Call)
-                        if c.call_type is CallType.Image}
+        definitions = [d for node in graph.nodes.values() for d in node.function.stages()]
+        self._images = {c.name: c for d in definitions for c in nodes_of(definition_roots(d), Call) if c.call_type is CallType.Image}
         self.whole_bytes = {name: float(regions.bytes_of(name, region) or 0) for name, region in regions.whole.items()}
 
     def strides(self, name: str) -> list[int]:
@@ -172,7 +174,7 @@ class NestCosts:
 
     def _run(self, nest: StageNest, bounds: Region, inlined: frozenset[str]) -> float:
         cycles, runs = 0.0, 1
-        stored: dict[str, tuple[Region, int]] = {}  # what is kept at a level and computed further inside: the region there, and the runs of that level
+        stored: Kept = {}
         for at, level in enumerate(nest.levels):
             runs *= math.prod(counts(bounds, level.sizes))
             bounds = middle(bounds, level.sizes)
@@ -187,7 +189,7 @@ class NestCosts:
         inner = self.instructions(nest.stage, inlined).inner(extents(bounds))
         return cycles + runs * (inner.cycles + MACHINE.stage)
 
-    def _computed(self, level: Level, required: Required, stored: Mapping[str, tuple[Region, int]], runs: int, working_set: int, inlined: frozenset[str]) -> float:
+    def _computed(self, level: Level, required: Required, stored: Kept, runs: int, working_set: int, inlined: frozenset[str]) -> float:
         """Cycles for what one iteration of a level computes."""
         cycles = 0.0
         for c in level.computed:

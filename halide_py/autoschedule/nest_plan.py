@@ -1,8 +1,9 @@
 """Nest plan: the directives that give a pipeline the loops of a tree of nests.
 
-The loops of a level are those whose tiles are smaller than what is around them, the first dimension innermost. Inside of the last level run, from the inside: the
-lanes of a vector, an unrolled loop, the loops over vectors and points; of an accumulation the tile that stays in registers, the terms, the
-tiles. Loops that nothing promises the extent of are guarded: those of outputs, of updates, and of Funcs that read an input just where they are computed.
+The loops of a level are those whose tiles are smaller than what is around them, the first dimension innermost. Inside of the last level
+run, from the inside: the lanes of a vector, an unrolled loop, the loops over vectors and points; of an accumulation the tile that stays
+in registers, the terms, the tiles. Loops that nothing promises the extent of are guarded: those of outputs, of updates, and of Funcs
+that read an input just where they are computed.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class _Writer:
         """The loops of one stage; gives what is computed in them."""
         s = nest.stage
         loops = StageLoops.of(self.plan, s, extents(bounds))
-        if loops.tail is TailStrategy.Auto and any(a.name not in self.costs.graph.nodes for a in self.costs.instructions(s, self.inlined).whole.loads):
+        instructions = self.costs.instructions(s, self.inlined)
+        if loops.tail is TailStrategy.Auto and any(a.name not in self.costs.graph.nodes for a in instructions.whole.loads):
             loops.tail = TailStrategy.GuardWithIf  # what is computed beyond would be read beyond the end of an input
         now = {loop.name: loop.name for loop in s.loops}  # the part of each loop that is not in a level yet
         order: list[list[str]] = []  # the loops of each level
@@ -75,7 +77,7 @@ class _Writer:
             required = self.costs.required(s, bounds, members | self.inlined)
             stored |= dict.fromkeys(level.stored, here)
             inside += [(c, here, stored.get(c.node.name), required.allocated[c.node.name]) for c in level.computed]
-        inner = self._inner(loops, now, self.costs.instructions(s, self.inlined).inner(extents(bounds)), bounds, nest)
+        inner = self._inner(loops, now, instructions.inner(extents(bounds)), bounds, nest)
         loops.reorder([*inner, *(name for level in reversed(order) for name in level)])
         self._vectorize(loops)
         if at_root:
@@ -139,7 +141,9 @@ class _Writer:
         """Run the outermost loops on threads, until there is work for all."""
         tasks = 1
         for r in reversed([r for r in loops.loops if r.var.name in names]):
-            if r.vectorized or r.extent is None or (r.var.is_rvar and not r.var.free) or r.var.name in self.unrolled or tasks >= self.costs.cores:
+            if r.vectorized or r.var.name in self.unrolled or r.extent is None or tasks >= self.costs.cores:
+                return
+            if r.var.is_rvar and not r.var.free:
                 return
             if r.extent > 1:
                 loops.parallel(r.var.name)

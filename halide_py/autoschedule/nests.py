@@ -1,9 +1,9 @@
-"""Nests: the tree of loops a schedule stands for, as the search changes it: which Func is computed in which loops of which stage, and in which tiles these run.
+"""Nests: the tree of loops a schedule stands for: which Func is computed in which loops of which stage, and in which tiles these run.
 
-A `Realized` Func has a `StageNest` for each of its stages; that has levels of loops over tiles, the outermost first, and then the loops over the points of the
-last tile. In each iteration of a level other Funcs may be computed. Trees are never changed: a change makes the nodes from there to the
-root anew, and equal nodes are one object, so that what is known about a tree is known by its identity.
-Source: Adams et al., "Learning to Optimize Halide with Tree Search and Random Programs", ACM TOG 38(4), 2019, section 3.
+A `Realized` Func has a `StageNest` for each of its stages; that has levels of loops over tiles, the outermost first, and then the loops
+over the points of the last tile. In each iteration of a level other Funcs may be computed. Trees are never changed: a change makes the
+nodes from there to the root anew, and equal nodes are one object, so that what is known about a tree is known by its identity. Source:
+Adams et al., "Learning to Optimize Halide with Tree Search and Random Programs", ACM TOG 38(4), 2019, section 3.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Path = tuple[Place, ...]  # where a Func is computed: the levels around it, the 
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """Loops over tiles. `computed`: the Funcs computed in each iteration, consumers first; `stored`: those that are kept here and computed further inside."""
+    """Loops over tiles. `computed`: the Funcs computed in each iteration, consumers first; `stored`: those kept here, computed further in."""
 
     sizes: Sizes
     computed: tuple[Realized, ...]

@@ -48,14 +48,14 @@ def _adams(outputs: Sequence[Function], target: Target, values: Values) -> Plan:
     return adams2019(outputs, target, options)
 
 
-# experimental_gpu_schedule asks for loops on a GPU where the target has one; there is no such backend, so it changes nothing. What is known about
-# trees of loops is always remembered: disable_memoized_features and disable_memoized_blocks would change the time of the search alone.
+# experimental_gpu_schedule asks for loops on a GPU where the target has one; there is no such backend, so it changes nothing. What is
+# known about trees of loops is always remembered: disable_memoized_features and disable_memoized_blocks would change the time of the search alone.
 AUTOSCHEDULERS = {a.name: a for a in (
     Autoscheduler("Mullapudi2016", {**_MACHINE, "experimental_gpu_schedule": 0.0}, _mullapudi),
     Autoscheduler("Adams2019", {
-        "parallelism": 16.0, "beam_size": 32.0, "random_dropout": 100.0, "random_dropout_seed": 0.0, "disable_subtiling": 0.0, "disable_memoized_features": 0.0,
-        "disable_memoized_blocks": 0.0, "memory_limit": -1.0,
-    }, _adams, {"weights_path": "weights of a trained network are not used: the cost model is one of halide_py's own. Leave weights_path out"}),
+        "parallelism": 16.0, "beam_size": 32.0, "random_dropout": 100.0, "random_dropout_seed": 0.0, "disable_subtiling": 0.0,
+        "disable_memoized_features": 0.0, "disable_memoized_blocks": 0.0, "memory_limit": -1.0,
+    }, _adams, {"weights_path": "the cost model is one of halide_py's own, not a network that has weights. Leave weights_path out"}),
     Autoscheduler("Li2018", {"parallelism": 16.0}, _li),
 )}
 _ELSEWHERE = {
@@ -108,7 +108,8 @@ def schedule(name: str, outputs: Sequence[Function], target: Target, extra: Mapp
             raise CompileError(f"The parameter {key} of the autoscheduler {name} takes a number, not {text!r}") from None
         least, most = _LIMITS.get(key, (-math.inf, math.inf))
         if not least <= values[key] <= most:
-            raise CompileError(f"The parameter {key} of the autoscheduler {name} must be at least {least}{'' if most == math.inf else f' and at most {most}'}, not {text}")
+            limit = "" if most == math.inf else f" and at most {most}"
+            raise CompileError(f"The parameter {key} of the autoscheduler {name} must be at least {least}{limit}, not {text}")
     plan = scheduler.plan(outputs, target, values)
     placed = {step.func for step in plan.steps}
     for f in environment(outputs, wrapped=False).values():

@@ -1,9 +1,10 @@
 """Tree search: beam search over the trees of loops of a pipeline, Func by Func from the outputs to the inputs.
 
-A Func is inlined, computed at the root, or computed in a level of loops that is around all that reads it, one that is there or one that is made for it
-by cutting these loops into tiles; storage may stay outside of the loops that compute it, which then slide. Every state that could come next
-gets a cost, and the best go on, of those that differ in sizes of tiles alone a part. At the end the sizes of the best state are changed one by
-one as long as that makes it better. Source: Adams et al., 2019, section 3; the order of decisions and the limits of the choices are our own.
+A Func is inlined, computed at the root, or computed in a level of loops that is around all that reads it, one that is there or one that
+is made for it by cutting these loops into tiles; storage may stay outside of the loops that compute it, which then slide. Every state
+that could come next gets a cost, and the best go on, of those that differ in sizes of tiles alone a part. At the end the sizes of the
+best state are changed one by one as long as that makes it better. Source: Adams et al., 2019, section 3; the order of decisions and the
+limits of the choices are our own.
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ class Search:
             children = [child for state in states for child in self._children(state, node)]
             states = self._survivors(children, 2 * len(nodes))
             if not states[0].cost < math.inf:
-                raise CompileError(f"Adams2019 finds no schedule that keeps less than {self.options.memory_limit} bytes: {node.name} has to be computed as a whole. "
-                                   "Give a larger memory_limit, or none")
+                raise CompileError(f"Adams2019 finds no schedule that keeps less than {self.options.memory_limit} bytes: "
+                                   f"{node.name} has to be computed as a whole. Give a larger memory_limit, or none")
         return self._polished(states[0])
 
     def _survivors(self, children: list[State], decisions: int) -> list[State]:
@@ -293,8 +294,10 @@ class Search:
 
     def _following(self, changed: Level, sizes: Sizes, levels: Sequence[Level]) -> list[Level]:
         """Levels from one on that gets other sizes; what is not cut further inside stays so."""
-        return [self.forest.level(tuple(b if n == a else min(n, b) for n, a, b in zip(level.sizes, changed.sizes, sizes)), level.computed, level.stored)
-                for level in levels]
+        def follow(level: Level) -> Sizes:
+            return tuple(new if n == old else min(n, new) for n, old, new in zip(level.sizes, changed.sizes, sizes))
+
+        return [self.forest.level(follow(level), level.computed, level.stored) for level in levels]
 
     def _neighbours(self, nest: StageNest, at: int, around: Sizes) -> Iterator[Sizes]:
         """Sizes of a level in which one is twice or half as large. Loops along which something slides stay the only ones of their level."""
