@@ -21,7 +21,7 @@ Path = tuple[Place, ...]  # where a Func is computed: the levels around it, the 
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """Loops over tiles. `computed`: the Funcs computed in each iteration, consumers first; `stored`: those kept here, computed further in."""
+    """Loops over tiles. `computed`: the Funcs computed in each iteration, consumers first; `stored`: those kept here, computed inside."""
 
     sizes: Sizes
     computed: tuple[Realized, ...]
