@@ -49,7 +49,7 @@ def _adams(outputs: Sequence[Function], target: Target, values: Values) -> Plan:
 
 
 # experimental_gpu_schedule asks for loops on a GPU where the target has one; there is no such backend, so it changes nothing. What is known
-# about trees of loops is always remembered; disable_memoized_features and disable_memoized_blocks would change nothing but the time of a search.
+# about trees of loops is always remembered; disable_memoized_features and disable_memoized_blocks would change the time of a search alone.
 AUTOSCHEDULERS = {a.name: a for a in (
     Autoscheduler("Mullapudi2016", {**_MACHINE, "experimental_gpu_schedule": 0.0}, _mullapudi),
     Autoscheduler("Adams2019", {
