@@ -30,6 +30,7 @@ from . import (
     constant_extents,
     hoist_storage,
     image_checks,
+    lane_phases,
     parameter_checks,
     partition_loops,
     prefetches,
@@ -145,6 +146,8 @@ PASSES: tuple[Pass, ...] = (
     # Before vectorizing: the guards of the steady state are still scalar conditions on loop variables.
     Pass("vectorize", lambda s, c: vectorize.vectorize(s)),
     Pass("unroll", lambda s, c: unroll.unroll(s)),
+    # Remainders of unrolled coordinates are constants now; those along lanes become so.
+    Pass("lane_phases", lambda s, c: lane_phases.lane_phases(s)),
     Pass("simplify_vectors", lambda s, c: simplify(s)),
     # Vectors and unrolled loops are gone; what is no guard any more needs no steady state.
     Pass("trim_loops", lambda s, c: trim_loops.trim_loops(s)),

@@ -2,7 +2,7 @@
 
 IR before: `select(x < 4, a(x), b(x - 4))`. After: `if_then_else(x < 4, a(x), b(x - 4))`: only the chosen side is evaluated, so bounds
 inference may believe the condition and the loads are really skipped. Limits: only where an argument of a call in the branch shares a
-variable with the condition and is not itself clamped; every other Select stays branch free.
+variable with the condition, outside of remainders, and is not itself clamped; every other Select stays branch free.
 """
 
 from __future__ import annotations
@@ -23,16 +23,30 @@ def _decides(condition: n.Expr, branch: n.Expr) -> bool:
     """Whether the condition limits an index of a Func or image called in the branch."""
     if not branch.mask & n.Call.bit:
         return False
-    names = {v.name for v in free_variables(condition).values() if v.param is None}
-    if not names:
+    remainders, names = _limits(condition)
+    if not names and not remainders:
         return False
     for c in nodes_of(branch, n.Call):
         if c.call_type not in (n.CallType.Halide, n.CallType.Image):
             continue
         for a in c.args:
-            if b.as_int(a) is None and not _is_limited(a) and not isinstance(a, n.Select) and names & free_variables(a).keys():
+            if b.as_int(a) is not None or _is_limited(a) or isinstance(a, n.Select):
+                continue
+            if names & free_variables(a).keys() or not remainders.isdisjoint(nodes_of(a, n.Mod)):
                 return True
     return False
+
+
+def _limits(condition: n.Expr) -> tuple[set[n.Expr], set[str]]:
+    """What a condition limits: remainders, and variables outside of them, since `x % 2 == 0` says nothing of x / 2."""
+    remainders: set[n.Expr] = set()
+
+    def remainder(m: n.Mod, rec: Rec) -> n.Expr:
+        remainders.add(m)
+        return b.const(m.type, 0)
+
+    rest = rewrite(condition, {n.Mod: remainder})
+    return remainders, {v.name for v in free_variables(rest).values() if v.param is None}
 
 
 def _compares_variables(condition: n.Expr) -> bool:
