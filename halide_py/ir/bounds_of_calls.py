@@ -7,10 +7,11 @@ from collections.abc import Callable
 from . import nodes as n
 from .bounds import RULES, Bounds
 from .bounds_rules import sign
-from .build import const
+from .build import as_int, const
 from .interval_type import Interval, type_interval
 from .simplify.ranges import FIXED_POINT
 from .traverse import nodes_of
+from .types import Type
 
 
 def _first(b: Bounds, e: n.Call) -> Interval:
@@ -62,12 +63,41 @@ def _lerp(b: Bounds, e: n.Call) -> Interval:
     return b.join([b.bounds(e.args[0]), b.bounds(e.args[1])])
 
 
+def _masked(b: Bounds, name: str, x: Interval, mask: int, t: Type) -> Interval:
+    """`x` with some bits kept, set or flipped by a constant: what the bits of the mask are worth is all that it can move."""
+    if mask < 0 and name == "bitwise_or":
+        return b.constant(t, (mask, -1))
+    worth = mask if mask >= 0 else ~mask
+    down, up = {"bitwise_and": (worth, 0), "bitwise_or": (0, worth), "bitwise_xor": (worth, worth)}[name]
+    low = None if x.min is None else b.simple(n.Sub(x.min, const(t, down)))
+    high = None if x.max is None else b.simple(n.Add(x.max, const(t, up)))
+    return _complemented(b, Interval(low, high), t) if mask < 0 and name == "bitwise_xor" else Interval(low, high)
+
+
+def _complemented(b: Bounds, x: Interval, t: Type) -> Interval:
+    last = const(t, -1 if t.is_int() else t.max_value())
+    low, high = (None if end is None else b.simple(n.Sub(last, end)) for end in (x.max, x.min))
+    return Interval(low, high)
+
+
+def _not(b: Bounds, e: n.Call) -> Interval:
+    return _complemented(b, b.bounds(e.args[0]), e.type.element_of())
+
+
 def _bitwise(b: Bounds, e: n.Call) -> Interval:
     t = e.type.element_of()
     x, y = b.bounds(e.args[0]), b.bounds(e.args[1])
+    mask = as_int(e.args[1])
+    if mask is not None and t.overflow_is_undefined() and (mask < 0 or e.name != "bitwise_and"):
+        return _masked(b, e.name, x, mask, t).intersection(_of_signs(b, e.name, x, y, t))
+    return _of_signs(b, e.name, x, y, t)
+
+
+def _of_signs(b: Bounds, name: str, x: Interval, y: Interval, t: Type) -> Interval:
+    """What the signs of two numbers, and their lengths in bits, say of their bits together."""
     sides = [i for i in (x, y) if b.nonnegative(i)]
     zero = const(t, 0)
-    if e.name == "bitwise_and" and sides:
+    if name == "bitwise_and" and sides:
         highs = [i.max for i in sides if i.max is not None]
         if not highs:
             return Interval(zero, None)
@@ -141,7 +171,8 @@ _CALLS: dict[str, Callable[[Bounds, n.Call], Interval]] = {
     "likely": _first, "likely_if_innermost": _first, "strict_float": _first, "memoize_tag": _first, "print": _first,
     "return_second": _second, "require": _second, "print_when": _second, "unsafe_promise_clamped": _promise,
     "if_then_else": _values, "mux": _values, "gather": _any, "scatter": _any, "abs": _abs, "lerp": _lerp,
-    "bitwise_and": _bitwise, "bitwise_or": _bitwise, "bitwise_xor": _bitwise, "shift_left": _shift, "shift_right": _shift,
+    "bitwise_and": _bitwise, "bitwise_or": _bitwise, "bitwise_xor": _bitwise, "bitwise_not": _not,
+    "shift_left": _shift, "shift_right": _shift,
     "saturating_cast": _saturate, "popcount": _counted, "count_leading_zeros": _counted, "count_trailing_zeros": _counted,
     "floor": _monotone_call, "ceil": _monotone_call, "round": _monotone_call, "trunc": _monotone_call, "sqrt": _monotone_call,
     "exp": _monotone_call, "log": _monotone_call, "tanh": _monotone_call, "atan": _monotone_call, "sin": _unit, "cos": _unit}

@@ -71,6 +71,12 @@ CASES: list[tuple[n.Expr, str]] = [
     (n.Cast(UInt(8), Y), "[(uint8)0, (uint8)7]"),
     (n.Cast(UInt(8), X), "[(uint8)0, (uint8)255]"),
     (intrinsic("bitwise_and", INT32, E_, K(15)), "[0, 15]"),
+    (intrinsic("bitwise_and", INT32, X, K(-4)), "[(a + -3), b]"),
+    (intrinsic("bitwise_or", INT32, X, K(6)), "[a, (b + 6)]"),
+    (intrinsic("bitwise_or", INT32, E_, K(-6)), "[-6, -1]"),
+    (intrinsic("bitwise_xor", INT32, X, K(5)), "[(a + -5), (b + 5)]"),
+    (intrinsic("bitwise_not", INT32, X), "[(-1 - b), (-1 - a)]"),
+    (intrinsic("bitwise_not", UInt(8), n.Cast(UInt(8), Y)), "[(uint8)248, (uint8)255]"),
     (intrinsic("shift_right", UInt(8), image(UInt(8), X), b.const(UInt(8), 4)), "[(uint8)0, (uint8)15]"),
     (intrinsic("likely", INT32, X), "[a, b]"),
     (intrinsic("unsafe_promise_clamped", INT32, E_, K(0), Z), "[0, z]"),
@@ -182,3 +188,17 @@ def test_ends_beyond_the_type_are_no_ends() -> None:
     assert text(bounds_of_expr(M(X, K(4)), scope)) == "[-inf, inf]" and text(bounds_of_expr(M(X, Y), scope)) == "[-inf, inf]"
     narrow = n.Max(n.Min(n.Cast(Int(16), Q(three, K(256))), b.const(Int(16), 1023)), b.const(Int(16), 0))
     assert text(bounds_of_expr(n.Cast(INT32, narrow), scope)) == "[0, 1023]"
+
+
+@pytest.mark.parametrize("name", ["bitwise_and", "bitwise_or", "bitwise_xor"])
+def test_bits_under_a_mask(name: str) -> None:
+    """Of all short ranges and masks: every value lies inside, and no end is further off than the bits of the mask are worth."""
+    meaning = {"bitwise_and": int.__and__, "bitwise_or": int.__or__, "bitwise_xor": int.__xor__}[name]
+    for mask, low, size in itertools.product(range(-9, 10), range(-12, 12), (1, 2, 5, 9)):
+        scope = {"x": Interval(K(low), K(low + size - 1))}
+        i = bounds_of_expr(intrinsic(name, INT32, X, K(mask)), scope)
+        assert i.min is not None and i.max is not None
+        values = [meaning(v, mask) for v in range(low, low + size)]
+        first, last = b.as_int(i.min), b.as_int(i.max)
+        assert first is not None and last is not None and first <= min(values) and max(values) <= last
+        assert last - first <= size + 2 * max(mask, ~mask)

@@ -68,3 +68,13 @@ def test_an_element_of_an_input_moves_what_is_read() -> None:
     offset.set(hl.Buffer(np.array([3, 17], np.int32)))
     with pytest.raises(hl.HalideError, match=r"Input buffer image is accessed at 20, which is beyond the max \(19\) in dimension 0"):
         cropped.realize([9])
+
+
+def test_indices_with_bits_kept_set_and_flipped() -> None:
+    """What a constant mask does to an index moves it by a constant at most: no clamp is needed."""
+    f, g = hl.Func("f"), hl.Func("g")
+    f[x] = x * 3
+    g[x] = f[x ^ 5] + 100 * f[x & -4] + 10000 * f[x | 2] + 1000000 * f[~x]
+    f.compute_root()
+    at = np.arange(13)
+    np.testing.assert_array_equal(np.array(g.realize([13])), 3 * ((at ^ 5) + 100 * (at & -4) + 10000 * (at | 2) + 1000000 * ~at))
