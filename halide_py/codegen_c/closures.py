@@ -21,7 +21,7 @@ from .expressions import piece_sizes
 from .text import Task
 
 Body = Callable[[Emitter, n.Stmt], None]
-_WORTH_A_FILE = 1500  # characters
+_WORTH_A_FILE = 1300
 
 
 class Captured(NamedTuple):

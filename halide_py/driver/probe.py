@@ -12,7 +12,7 @@ import tempfile
 from ..errors import CompileError, InternalError
 from ..ir.target import cpu_flags
 from .c_compiler import Compilation, run
-from .toolchain import FLAGS, GCC_LEAVES_OUT, Toolchain
+from .toolchain import FLAGS, GCC_FLAGS, Toolchain
 
 _MACROS = ("SSE2", "SSSE3", "SSE4_1", "SSE4_2", "AVX", "AVX2", "FMA", "F16C", "BMI2", "POPCNT", "LZCNT", "AVX512F", "AVX512BW", "AVX512VL",
            "AVX512DQ", "AVX512CD", "AVX512VBMI", "AVX512IFMA", "AVX512VNNI", "AVX512FP16", "GFNI", "ARM_NEON", "ARM_FEATURE_DOTPROD")
@@ -41,7 +41,7 @@ def probe(command: list[str], wanted: tuple[str, ...]) -> Toolchain:
 
 def _with_inner_programs(t: Toolchain) -> Toolchain:
     """The same compiler with the commands that its driver would run, if running them directly works."""
-    shown = run([*t.command, "-###", "-x", "c++", *FLAGS, *GCC_LEAVES_OUT, *t.arch, "-shared", "-o", "out.so", "source.cpp"]).stderr
+    shown = run([*t.command, "-###", "-x", "c++", *FLAGS, *GCC_FLAGS, *t.arch, "-shared", "-o", "out.so", "source.cpp"]).stderr
     commands = [shlex.split(line) for line in shown.splitlines() if line.startswith(" ")]
     compiler = next((c for c in commands if os.path.basename(c[0]).startswith("cc1plus")), [])
     assembler = next((c for c in commands if os.path.basename(c[0]) in ("as", "gas")), [])

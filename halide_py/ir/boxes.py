@@ -231,12 +231,19 @@ class _Walk:
     def let(self, name: str, value: n.Expr) -> None:
         """A let: its name ranges over what its value does; the result must not mention it."""
         value = self.expand(value)
-        interval = self.bounds.of(value)
-        self.lets.pop(name, None)
-        self.bind(name, interval)
-        if value.type.overflow_is_undefined() and value.type.is_scalar() and interval.min is not interval.max and not reads_memory(value):
+        before = self.lets.pop(name, None)
+        t = value.type
+        if t.overflow_is_undefined() and t.is_scalar() and self.bounds.varies(value) and not reads_memory(value):
+            # Written out where it is used, as it is: simplified alone it would no longer cancel against the other end. Nobody asks for its
+            # interval then.
             self.let_symbols |= symbol_bit(name)
-            self.lets[name] = value  # as it is: simplified alone it would no longer cancel against the other end
+            self.lets[name] = value
+            if before is not value and (before is not None or name in self.bounds.scope):
+                self.seen = set()
+            return
+        if before is not None:
+            self.seen = set()
+        self.bind(name, self.bounds.of(value))
 
     def expand(self, e: n.Expr) -> n.Expr:
         """`e` with the lets that vary written out: x - x.min is exact where the interval of x minus that of x.min is not."""
