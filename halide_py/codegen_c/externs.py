@@ -24,7 +24,6 @@ def call(em: Emitter, e: n.Call, row: ExternFunction, start: int, count: int) ->
     """A slice of the value of a C function."""
     if row.builtin:
         return _math(em, e, row, start, count)
-    em.unit.externs[row.c_name] = row
     if count == 1 or not row.pure or not row.source:
         texts = [_call_once(em, e, row, start + i) for i in range(count)]
         return em.from_lanes(e.type, count, texts)
@@ -36,7 +35,7 @@ def _call_once(em: Emitter, e: n.Call, row: ExternFunction, lane: int) -> str:
     args = [_argument(em, a, lane if a.type.is_vector() else 0) for a in e.args]
     if row.stage:
         args = [f"(struct halide_buffer_t *){text}" if a.type.is_handle() else text for a, text in zip(e.args, args)]
-    text = f"{row.c_name}({', '.join(args)})"
+    text = f"{em.unit.extern(row)}({', '.join(args)})"
     if row.result.bits() == 0:
         em.line(f"{text};")
         return "0"
@@ -68,7 +67,7 @@ def _vector_wrapper(em: Emitter, e: n.Call, row: ExternFunction, start: int, cou
                     f"x{i});" for i, a in enumerate(e.args))
     values = ", ".join(f"x{i}[i]" for i in range(len(e.args)))
     body = (f"{loads} {memory_type(row.result)} r[{count}] __attribute__((aligned(64))); for (int i = 0; i < {count}; i++) r[i] = "
-            f"{row.c_name}({values});"
+            f"{em.unit.extern(row)}({values});"
             f" {vector} v; __builtin_memcpy(&v, r, sizeof v); return v;")
     if is_half(row.result) or any(is_half(a.type) or a.type.is_bool() or a.type.is_handle() for a in e.args):
         return em.from_lanes(e.type, count, [_call_once(em, e, row, start + i) for i in range(count)])

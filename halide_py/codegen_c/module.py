@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ..ir import nodes as n
 from ..ir.intrinsics import ExternFunction
@@ -12,9 +12,10 @@ from ..ir.types import Type
 from . import calls, casts, debugging, expressions, lanes, memory, reductions, statements
 from .ctypes_of import c_identifier, is_half, memory_type
 from .emitter import Emitter, count_uses
-from .machine import SOURCE_OF, Machine
+from .machine import Machine
 from .prelude import helpers
 from .profiling import Profile
+from .sources import source_texts
 from .text import Text
 from .unit import Unit
 
@@ -32,33 +33,11 @@ _STRICT = """/* strict_float is used: products and sums are not contracted. */
 """
 
 
-def _source_text(rows: Sequence[ExternFunction]) -> str:
-    """The source that some functions of the user's come from. In the compiler's messages it has a name and lines of its own; <math.h>
-    declares what it does in C."""
-    renamed = [r for r in rows if r.c_name != r.name]
-    return "\n".join(
-        [
-            "#define _GLIBCXX_INCLUDE_NEXT_C_HEADERS",
-            *(f"#define {r.name} {r.c_name}" for r in renamed),
-            f'#line 1 "{SOURCE_OF}{rows[0].name}"',
-            rows[0].source,
-            '#line 1 "pipeline"',
-            *(f"#undef {r.name}" for r in renamed),
-            "#undef _GLIBCXX_INCLUDE_NEXT_C_HEADERS",
-        ]
-    )
-
-
-def _extern_texts(rows: Iterable[ExternFunction]) -> list[str]:
-    """The user's functions: sources, each once, and declarations."""
-    sources: dict[str, list[ExternFunction]] = {}
-    out: dict[str, None] = {}
-    for row in rows:
-        if row.source:
-            sources.setdefault(row.source, []).append(row)
-        else:
-            out[_declaration_text(row)] = None
-    return [*map(_source_text, sources.values()), *out]
+def _extern_texts(unit: Unit) -> list[str]:
+    """The user's functions: sources and declarations."""
+    rows = list(unit.externs.values())
+    sources = [source_texts([r for r in rows if r.source], unit.sources)] if unit.sources else []
+    return [*sources, *dict.fromkeys(_declaration_text(r) for r in rows if not r.source)]
 
 
 def _declaration_text(row: ExternFunction) -> str:
@@ -198,11 +177,11 @@ def text_of(module: LoweredModule, machine: Machine, needs: Sequence[str] = (), 
                 unit.names[call.func.c_name] = 1
     with deep_recursion():
         entries = [_function(f, unit, needs, only_entry) for f in module.functions]
-    externs = _extern_texts(unit.externs.values())
+    externs = _extern_texts(unit)
     math = ['#include "hl_math.h"', *unit.math] if unit.math else []
     parts = [_STRICT if unit.strict else "", _HEAD, *externs, unit.vector_types(), "\n".join(math), helpers(unit.helpers),
              "\n".join(unit.vector_helpers.values())]
-    apart = not any(row.source for row in unit.externs.values()) and not any(f.profiled for f in module.functions)
+    apart = not unit.sources and not any(f.profiled for f in module.functions)
     return Text("\n".join(p.rstrip("\n") + "\n" for p in parts if p), tuple(unit.functions), "\n".join(entries), apart)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ..ir.intrinsics import ExternFunction
 from .ctypes_of import c_identifier
 from .machine import Machine
+from .sources import space
 from .text import Task
 
 _ELEMENT = {
@@ -37,6 +38,7 @@ class Unit:
     vector_helpers: dict[str, str] = field(default_factory=dict)
     math: dict[str, None] = field(default_factory=dict)
     externs: dict[str, ExternFunction] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)  # the namespace of each C text of the user's
     functions: list[str | Task] = field(default_factory=list)
     strict: bool = False
     names: dict[str, int] = field(default_factory=dict)
@@ -60,6 +62,13 @@ class Unit:
         """A helper of the prelude, to be printed."""
         self.helpers.add(name)
         return name
+
+    def extern(self, row: ExternFunction) -> str:
+        """How calls spell a function of the user's."""
+        self.externs[row.c_name] = row
+        if not row.source:
+            return row.c_name
+        return f"HL_IN({self.sources.setdefault(row.source, space(len(self.sources)))}, {row.c_name})"
 
     def vector(self, short: str, count: int, unaligned: bool = False) -> str:
         """The name of a vector type: `u16x16`, or `u16x16u` for unaligned access to memory."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from ..codegen_c import text_of
 from ..codegen_c.ctypes_of import TAKEN
+from ..codegen_c.sources import declared_only, not_defined
 from ..errors import CompileError, InternalError
 from ..ir import nodes as n
 from ..ir.build import FALSE, NOTHING
@@ -149,6 +150,9 @@ def _loaded(path: str, name: str, args: tuple[LoweredArgument, ...]) -> Compiled
         missing = re.search(r"undefined symbol: (\w+)", str(e))
         if missing is None:
             raise
+        private = declared_only(missing[1])
+        if private:
+            raise CompileError(f"Pipeline {name}: {not_defined(private)}") from None
         raise CompileError(f"Pipeline {name} calls the C function {missing[1]}, which no library of the process has; say where its code is "
                            f"(library=, source=, "
                            "objects=), or load it before with ctypes.CDLL(path, ctypes.RTLD_GLOBAL)") from None

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 
 from ..codegen_c.machine import HEADERS, SOURCE_OF
+from ..codegen_c.sources import declared_only, not_defined
 from ..errors import CompileError, InternalError
 from .abi import INCLUDE_DIR
 from .cache import write_atomically
@@ -234,5 +235,8 @@ def _judge(program: str, status: int, report: str, data: bytes) -> None:
     if lines[0].startswith(SOURCE_OF):
         raise CompileError(f"A C function given as source does not compile: {lines[0].strip()}. It is compiled as C++, together with the "
                            f"pipeline")
+    private = declared_only(report)
+    if private:
+        raise CompileError(not_defined(private))
     raise InternalError(f"{os.path.basename(program)} refused generated code: {lines[0].strip()}; please report this with the file kept as "
                         f"{kept}")

@@ -108,9 +108,11 @@ def extern(prototype: str, *, source: str | os.PathLike[str] | None = None, libr
     """A C function for use in Exprs, given by its C prototype and where its code is.
 
     `source`: C text, or the path of a C file; it becomes part of the pipeline's own translation unit, so the C compiler may inline and
-    vectorize it. `library`: the name (`"m"`) or path of a shared library. `objects`: object files or static libraries to link. `address`:
-    the machine address of the function: an int, a ctypes or cffi function, a Numba `@cfunc`; such pipelines cannot be compiled
-    ahead of time. With none of them the symbol is taken from the process and the C library.
+    vectorize it. It is compiled as C++ in a namespace of its own: its functions, variables and macros are seen by nothing else, in files
+    made ahead of time neither. What it calls from elsewhere comes from headers, or is declared `extern "C"`.
+    `library`: the name (`"m"`) or path of a shared library. `objects`: object files or static libraries to link. `address`: the machine
+    address of the function: an int, a ctypes or cffi function, a Numba `@cfunc`; such pipelines cannot be compiled ahead of time. With none
+    of them the symbol is taken from the process and the C library.
 
     `pure=False` is for functions with effects: their calls are never duplicated, merged, reordered or dropped.
 

@@ -281,6 +281,35 @@ int main(void) {
     assert run(tmp_path, program, str(tmp_path / "both.a")) == "2 16\n6 240\nstatus 0"
 
 
+def test_libraries_with_c_sources_link_into_one_program(tmp_path: Path) -> None:
+    """Their functions have one name, and none of them is static; one library has two sources."""
+    text = "double helper(double v) {{ return v * {k}; }}\ndouble {name}(double v) {{ return helper(v); }}\n"
+    made = {name: hl.extern(f"double {name}(double v)", source=text.format(name=name, k=k)) for name, k in (("twice", 2), ("thrice", 3))}
+    for name, chain in (("one", ["twice"]), ("two", ["twice", "thrice"])):
+        f = hl.Func(name)
+        value = hl.f64(x + 1)
+        for function in chain:
+            value = made[function](value)
+        f[x] = value
+        f.compile_to_static_library(str(tmp_path / name), [], name)
+    program = """#include <stdio.h>
+#include "one.h"
+#include "two.h"
+double helper(double v) { return v; }
+int main(void) {
+    double out[2];
+    struct halide_dimension_t dim = {0, 2, 1, 0};
+    struct halide_buffer_t b = {0, 0, (uint8_t *)out, 0, {2, 64, 1}, 1, &dim, 0};
+    if (one(&b)) return 1;
+    printf("%g %g ", out[0], out[1]);
+    if (two(&b)) return 2;
+    printf("%g %g %g\\n", out[0], out[1], helper(5));
+    return 0;
+}
+"""
+    assert run(tmp_path, program, str(tmp_path / "one.a"), str(tmp_path / "two.a")) == "2 4 6 12 5\nstatus 0"
+
+
 def test_descriptions_without_a_shape_are_refused(tmp_path: Path) -> None:
     f, p, k = blur("shapeless")
     f.compile_to_static_library(str(tmp_path / "shapeless"), [p, k], "shapeless")
