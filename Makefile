@@ -18,7 +18,7 @@ help:
 	@echo "make demo      photographs: sharpen, fit a tone curve, call a library made ahead of time (PHOTO=file for your own)"
 	@echo "make test      lint, types, layers and the test suite"
 	@echo "make test-all  the same with the slow tests"
-	@echo "make fuzz      random programs against the interpreter (FUZZ_MINUTES=10, FUZZ_SEED=n)"
+	@echo "make fuzz      random programs against the interpreter, their derivatives against differences (FUZZ_MINUTES=10, FUZZ_SEED=n)"
 	@echo "make test-sanitized  the test suite with every compiled pipeline under gcc's address and undefined-behaviour sanitizers"
 	@echo "make bench     speed against NumPy, SciPy and Halide, as a table"
 	@echo "make clean     remove the environment, caches and built files"

@@ -1,4 +1,4 @@
-"""`make fuzz`: random expressions and random scheduled pipelines until FUZZ_MINUTES (10) are over, from FUZZ_SEED (the time).
+"""`make fuzz`: random expressions, random scheduled pipelines and their derivatives until FUZZ_MINUTES (10) are over, from FUZZ_SEED (the time).
 
 Stops at the first wrong result with the seed and a minimal script. To have the undefined behaviour sanitizer watch:
 `LD_PRELOAD=$(gcc -print-file-name=libubsan.so) HL_CC="gcc -fsanitize=undefined -fno-sanitize-recover=all" make fuzz`.
@@ -19,9 +19,10 @@ from pathlib import Path
 from tqdm import tqdm
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "oracle")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "oracle"), str(HERE.parent / "autodiff")]
 
 import expressions  # noqa: E402
+import random_gradients  # noqa: E402
 from hunt import Case, failures  # noqa: E402
 
 
@@ -41,10 +42,19 @@ def try_pipelines(seed: int) -> str:
     return "\n".join(f"seed {case.seed} {what}\n{printed}\n{case.text()}" for case, what, printed in failures(cases))
 
 
+def try_gradients(seed: int) -> str:
+    """The derivatives of a random pipeline: interpreted, compiled, second ones, or with what is for long sums done for short ones."""
+    kind = seed % 4
+    script = random_gradients.script(seed, 2 if kind == 2 else 3)
+    with random_gradients.eager() if kind == 3 else contextlib.nullcontext():
+        wrong = random_gradients.failure(script, compiled=kind in (1, 3), second=kind == 2)
+    return f"{wrong}\n" + "\n".join(script) if wrong else ""
+
+
 def main() -> int:
     """Run; 1 if something is wrong."""
     minutes, seed = float(os.environ.get("FUZZ_MINUTES", "10")), int(os.environ.get("FUZZ_SEED", time.time()))
-    kinds: list[Callable[[int], str]] = [try_expressions, try_pipelines]
+    kinds: list[Callable[[int], str]] = [try_expressions, try_pipelines, try_gradients]
     end, start, tried = time.monotonic() + 60 * minutes, time.monotonic(), 0
     warnings.simplefilter("ignore")
     print(f"first seed {seed}, {minutes:g} minutes")
