@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from ..ir.target import Target
 from .pipeline import PipelineGraph, Stage
 from .regions import Region, Regions, Span, extent, size
 
@@ -82,8 +83,8 @@ def tile_choices(s: Stage) -> Iterator[dict[str, int]]:
 class Analyst:
     """Costs of the groups of one pipeline."""
 
-    def __init__(self, graph: PipelineGraph, regions: Regions, machine: Machine) -> None:
-        self.graph, self.regions, self.machine = graph, regions, machine
+    def __init__(self, graph: PipelineGraph, regions: Regions, machine: Machine, target: Target) -> None:
+        self.graph, self.regions, self.machine, self.target = graph, regions, machine, target
         self._whole_bytes = {name: regions.bytes_of(name, region) for name, region in regions.whole.items()}
 
     def whole(self, s: Stage) -> Region:
@@ -124,13 +125,10 @@ class Analyst:
             if name not in g.names or name == s.name or name in g.inlined:
                 continue
             for member in self.graph.nodes[name].stages:
-                points = size(self.regions.bounds(member, region)) if member.func.function.extern is None else None
-                if points is None:
+                if member.func.function.extern is not None or size(spans := self.regions.bounds(member, region)) is None:
                     return None
-                arith += self._add(member, points, g, loads)
-        points = size(bounds)
-        assert points is not None
-        arith += self._add(s, points, g, loads)
+                arith += self._add(member, spans, g, loads)
+        arith += self._add(s, bounds, g, loads)
         memory = 0.0
         for name, moved in loads.items():
             footprint = self._footprint(name, g, required.allocated)
@@ -139,11 +137,21 @@ class Analyst:
             memory += moved * min(1 + footprint * self.machine.balance / self.machine.last_level_cache_size, self.machine.balance)
         return Analysis(float(arith * count), memory * count, parallelism)
 
-    def _add(self, s: Stage, points: int, g: Group, loads: Counter[str]) -> int:
-        work = self.graph.work(s, g.inlined)
+    def _add(self, s: Stage, bounds: Region, g: Group, loads: Counter[str]) -> int:
+        work, points = self.graph.work(s, g.inlined), size(bounds)
+        assert points is not None
         for name, moved in work.loads.items():
             loads[name] += moved * points
-        return work.arith * points
+        return work.arith * points * self._in_vain(s, bounds)
+
+    def _in_vain(self, s: Stage, bounds: Region) -> int:
+        """How many times as long a stage takes because no loop of a tile is long enough for vectors while one of the pipeline's is."""
+        width = max(self.target.natural_vector_size(t) for t in s.func.function.types)
+
+        def fits(region: Region) -> bool:
+            return any((extent(span) or 0) >= width for loop, span in zip(s.loops, region) if loop.free or not loop.is_rvar)
+
+        return width if fits(self.whole(s)) and not fits(bounds) else 1
 
     def _footprint(self, name: str, g: Group, allocated: Mapping[str, Region]) -> int | None:
         """How many bytes the loads from a Func or image are spread over."""

@@ -104,7 +104,7 @@ class StageInstructions:
         whole = max(1, access.bytes * lanes / self.target.natural_vector_bytes())
         if step == 0 and access.is_affine():
             return CYCLES.load / vectors  # the same for all of a row
-        if step is None or abs(step) > _NEAR * access.bytes or not (v or access.is_affine()):
+        if step is None or abs(step) > _NEAR * access.bytes or step % access.bytes or not (v or access.is_affine()):
             return CYCLES.load if lanes == 1 else lanes * CYCLES.lane
         dense = abs(step) == access.bytes
         return CYCLES.load * whole * (1 if dense else 2 * max(abs(step) / access.bytes, 1))

@@ -25,7 +25,7 @@ from .regions import Region, bounded_graph, extent
 def mullapudi2016(outputs: Sequence[Function], target: Target, machine: Machine) -> Plan:
     """The schedule of a pipeline that has none. Raises CompileError for what lacks an estimate."""
     graph, regions = bounded_graph(estimated_graph(outputs))
-    analyst = Analyst(graph, regions, machine)
+    analyst = Analyst(graph, regions, machine, target)
     return _Scheduler(graph, analyst, target).schedule(Partition(graph, analyst))
 
 

@@ -49,6 +49,20 @@ def test_text_is_readable() -> None:
     assert "Ix.compute_at(harris, x_o)" in text and ".parallel(y_o)" in text
 
 
+def test_groups_keep_their_vectors() -> None:
+    """Sums of rows run in vectors over many rows, not number by number for each row of what reads them."""
+    rows, r = hl.ImageParam(hl.Float(32), 2, "rows"), hl.RDom([(0, 1024)], "r")
+    rows.set_estimates([(0, 1024), (0, 1024)])
+    x, y = hl.vars("x y")
+    total, out = hl.Func("total"), hl.Func("out")
+    total[y] = hl.f32(0)
+    total[y] += hl.exp(rows[r, y])
+    out[x, y] = hl.exp(rows[x, y]) / total[y]
+    out.set_estimates([(0, 1024), (0, 1024)])
+    text = hl.Pipeline(out).apply_autoscheduler(hl.Target("x86-64-linux-avx2"), hl.AutoschedulerParams("Mullapudi2016")).schedule_source
+    assert "total.compute_root()" in text and "vectorize(y_vi)" in text
+
+
 def test_names_that_python_cannot_have() -> None:
     v, w = hl.Var("lambda"), hl.Var("hl")
     f, g = hl.Func("class"), hl.Func("pipeline")
