@@ -67,5 +67,5 @@ def profiler_report() -> str:
 
 
 def profiler_reset() -> None:
-    """Start again from zero."""
+    """Forget what was measured so far: later runs of profiled pipelines count from zero."""
     runtime().halide_profiler_reset()

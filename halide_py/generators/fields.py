@@ -29,7 +29,7 @@ class ArgInfoDirection(enum.IntEnum):
 
 
 class ArgInfoKind(enum.IntEnum):
-    """What a field is."""
+    """What a field of a Generator is: a scalar, a Func or a buffer."""
 
     Scalar = 0
     Function = 1

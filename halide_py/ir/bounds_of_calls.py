@@ -64,10 +64,14 @@ def _lerp(b: Bounds, e: n.Call) -> Interval:
 
 
 def _masked(b: Bounds, name: str, x: Interval, mask: int, t: Type) -> Interval:
-    """`x` with some bits kept, set or flipped by a constant: what the bits of the mask are worth is all that it can move."""
+    """`x` with some bits kept, set or flipped by a constant: what the bits of the mask are worth is all that it can move. With the last
+    bits cleared, or set, it is rounded down, or up to just before the next multiple."""
     if mask < 0 and name == "bitwise_or":
         return b.constant(t, (mask, -1))
     worth = mask if mask >= 0 else ~mask
+    if worth & (worth + 1) == 0 and name != "bitwise_xor":
+        size, rest = const(t, worth + 1), const(t, max(mask, 0))
+        return b.monotone(x, lambda end: n.Add(n.Mul(n.Div(end, size), size), rest))
     down, up = {"bitwise_and": (worth, 0), "bitwise_or": (0, worth), "bitwise_xor": (worth, worth)}[name]
     low = None if x.min is None else b.simple(n.Sub(x.min, const(t, down)))
     high = None if x.max is None else b.simple(n.Add(x.max, const(t, up)))

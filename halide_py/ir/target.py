@@ -118,7 +118,7 @@ class Target:
 
     @staticmethod
     def host() -> Target:
-        """This machine."""
+        """The Target of this machine, with the instruction sets its processor has."""
         return Target("")
 
     @staticmethod

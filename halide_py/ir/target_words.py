@@ -20,7 +20,7 @@ class _Word(enum.IntEnum):
 
 
 class TargetOS(_Word):
-    """Operating systems."""
+    """The operating systems a Target can name."""
 
     OSUnknown = 0, "os_unknown"
     Linux = 1, "linux"

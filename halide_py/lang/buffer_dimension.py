@@ -16,7 +16,7 @@ class BufferDimension:
         return self._min
 
     def extent(self) -> int:
-        """Size."""
+        """The number of elements along this dimension."""
         return self._extent
 
     def max(self) -> int:

@@ -40,7 +40,7 @@ class LoopLevel:
 
     @staticmethod
     def inlined() -> LoopLevel:
-        """At each use."""
+        """The level of a Func that has no loops of its own: its value is computed at each use."""
         return LoopLevel.of(inline_level())
 
     def set(self, other: LoopLevel) -> None:

@@ -142,7 +142,7 @@ class Dimension:
         return Expr.of(self._field("min"))
 
     def extent(self) -> Expr:
-        """The size."""
+        """The number of elements along this dimension, an Expr."""
         return Expr.of(self._field("extent"))
 
     def max(self) -> Expr:
@@ -239,7 +239,7 @@ class OutputImageParam(Subscripted):
         return self._defined().dimensions
 
     def dim(self, dimension: int) -> Dimension:
-        """One dimension."""
+        """A dimension of the buffer, to ask for its min, extent and stride or to promise them; 0 is the innermost."""
         return Dimension(self._defined(), dimension)
 
     def width(self) -> Expr:
@@ -359,7 +359,7 @@ class ImageParam(OutputImageParam):
         return self._defined().buffer
 
     def reset(self) -> None:
-        """Unbind."""
+        """Forget the Buffer that was set; to run the pipeline, set another."""
         self._defined().buffer = None
 
     def trace_loads(self) -> None:

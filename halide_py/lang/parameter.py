@@ -154,7 +154,7 @@ class Parameter:
         return self._buffer().buffer
 
     def set_buffer(self, buffer: Any) -> None:
-        """Bind a Buffer."""
+        """Bind a Buffer of the type and the dimensions declared."""
         self._buffer().buffer = buffer
 
     def host_alignment(self) -> int:

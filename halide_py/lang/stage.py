@@ -89,7 +89,7 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, EagerInline, Legali
         self._specialization(b.TRUE, "specialize_fail", message)
 
     def func_handle(self) -> Any:
-        """The Func."""
+        """The Func this is a stage of."""
         return self
 
     @contextlib.contextmanager
@@ -393,7 +393,7 @@ class Stage(StageDirectives):
         return super()._schedule() if self._own is None else self._own
 
     def func_handle(self) -> Any:
-        """The Func."""
+        """The Func this is a stage of."""
         return self.func
 
     def rfactor(self, *args: Any, **kwargs: Any) -> Any:
