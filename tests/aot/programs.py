@@ -6,6 +6,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from processes import run_program
+
 import halide_py as hl
 from halide_py.driver.toolchain import find_compiler
 
@@ -38,7 +40,7 @@ def run(folder: Path, program: str, *link: str, language: str = "c", flags: tupl
                str(source), "-x", "none", "-o", str(folder / "main"), *link, "-lpthread", "-lm", "-ldl"]
     built = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
-    done = subprocess.run([str(folder / "main")], cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    done = run_program([str(folder / "main")], folder)
     return f"{done.stdout}{done.stderr}status {done.returncode}"
 
 

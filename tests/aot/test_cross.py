@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import run_program
 from programs import CALL, CC, EXPECTED, blur, x
 
 import halide_py as hl
@@ -65,7 +66,7 @@ def test_programs_for_arm_run_under_an_emulator(tmp_path: Path, kind: str) -> No
     pipeline.compile_to({made: str(tmp_path / link[0]), T.c_header: str(tmp_path / "far.h")}, [p, k], "far", target)
     (tmp_path / "main.c").write_text(CALL_FAR)
     subprocess.run([*ZIG, "cc", "--target=aarch64-linux-gnu", "-O1", "main.c", "-x", "none", *link, "-o", "main"], cwd=tmp_path, check=True)
-    done = subprocess.run(["qemu-aarch64", "-L", SYSROOT, "./main"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    done = run_program(["qemu-aarch64", "-L", SYSROOT, "./main"], tmp_path)
     assert EXPECTED in done.stdout and done.returncode == 0, done.stderr
 
 
@@ -147,8 +148,8 @@ def test_dispatch_takes_the_first_target_that_the_processor_has(tmp_path: Path) 
     F = hl.TargetFeature
     best = 512 if host.has_feature(F.AVX512_Skylake) else 256 if host.features_all_of([F.AVX2, F.FMA, F.F16C]) else 41 if host.has_feature(F.SSE41) else 0
     program = dispatching(tmp_path)
-    assert subprocess.run([program], capture_output=True, text=True, check=True).stdout == f"0 {best}\n"
+    assert run_program([program]).stdout == f"0 {best}\n"
     if shutil.which("qemu-x86_64"):  # which has no AVX-512
         for cpu, want in (("Haswell", 256), ("Penryn", 41), ("Conroe", 0), ("Haswell,-avx2", 41)):
-            done = subprocess.run(["qemu-x86_64", "-cpu", cpu, program], capture_output=True, text=True, check=False)
+            done = run_program(["qemu-x86_64", "-cpu", cpu, program])
             assert done.stdout == f"0 {want}\n", (cpu, done.stderr)

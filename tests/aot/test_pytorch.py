@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import run_program
 from programs import CC, x, y
 
 import halide_py as hl
@@ -134,7 +135,8 @@ def test_header_of_functions_of_tensors(tmp_path: Path) -> None:
                             f"-L{torch}/lib", "-lc10", "-ltorch_cpu", f"-Wl,-rpath,{torch}/lib", "-lpthread", "-lm", "-lstdc++", "-o", "main"],
                            cwd=tmp_path, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
-    done = subprocess.run([str(tmp_path / "main")], capture_output=True, text=True, check=True)
+    done = run_program([str(tmp_path / "main")])
+    assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "30", "6", "twice must be of type Float, not Double",
         "twice failed with error -4: Input buffer input is accessed at 4, which is beyond the max (3) in dimension 0",

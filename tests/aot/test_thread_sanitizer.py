@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import run_program
 
 import halide_py as hl
 
@@ -83,7 +83,6 @@ def test_atomic_updates(tmp_path: Path) -> None:
     if done.returncode and "cannot find" in done.stderr:
         pytest.skip("the thread sanitizer's library is not installed")
     assert done.returncode == 0, done.stderr
-    env = {**os.environ, "HL_NUM_THREADS": "4", "TSAN_OPTIONS": "halt_on_error=1"}
-    ran = subprocess.run([str(tmp_path / "updates")], env=env, capture_output=True, text=True, timeout=120)
+    ran = run_program([str(tmp_path / "updates")], env={"HL_NUM_THREADS": "4", "TSAN_OPTIONS": "halt_on_error=1"})
     last = max(i for i in range(60000) if i * 7919 % 251 % 4 == 3)
     assert (ran.returncode, ran.stdout) == (0, f"60000 {last} 1\n"), ran.stderr

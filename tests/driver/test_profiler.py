@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import run_program
 
 import halide_py as hl
 from halide_py.driver.toolchain import find_compiler
@@ -78,7 +79,8 @@ int main(void) {
 }
 """)
     subprocess.run([*find_compiler(), "main.c", "measured.a", "-o", "main", "-lpthread", "-lm"], cwd=tmp_path, check=True)
-    done = subprocess.run([str(tmp_path / "main")], capture_output=True, text=True, check=True)
+    done = run_program([str(tmp_path / "main")])
+    assert done.returncode == 0
     assert done.stderr.startswith("measured\n total time: ") and "  runs: 2  " in done.stderr and "times: 2 " in done.stderr
     assert " heap allocations: 0  peak heap usage: 0 bytes\n" in done.stderr
 

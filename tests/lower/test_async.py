@@ -15,6 +15,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from interpreted import interpreted  # noqa: E402
+from processes import run_program  # noqa: E402
 
 import halide_py as hl  # noqa: E402
 from halide_py.ir import build as b  # noqa: E402
@@ -166,7 +167,7 @@ def test_no_data_race(tmp_path: Path) -> None:
     if built.returncode and "cannot find" in built.stderr:
         pytest.skip("the sanitizer's library is not installed")
     assert built.returncode == 0, built.stderr
-    done = subprocess.run([str(tmp_path / "run")], capture_output=True, text=True, timeout=120, env={"TSAN_OPTIONS": "halt_on_error=1", "HL_NUM_THREADS": "3"})
+    done = run_program([str(tmp_path / "run")], env={"TSAN_OPTIONS": "halt_on_error=1", "HL_NUM_THREADS": "3"})
     assert done.returncode == 0, done.stderr[:2000]
     assert done.stdout.split() == [str(wanted()[0, 0]), str(wanted()[-1, -1])]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from processes import run_program
 
 HERE = Path(__file__).parent
 RUNTIME = HERE.parents[1] / "runtime"
@@ -56,12 +56,12 @@ def test_runtime(programs: dict[str, Path], tmp_path: Path, build: str, check: s
     if check in NOT_UNDER[build]:
         pytest.skip(f"not meaningful under {build}")
     null = "allocator_may_return_null=1"
-    env = {**os.environ, "LD_PRELOAD": "", "HL_NUM_THREADS": "3", "ASAN_OPTIONS": null, "TSAN_OPTIONS": f"halt_on_error=1:{null}"}
+    env = {"HL_NUM_THREADS": "3", "ASAN_OPTIONS": null, "TSAN_OPTIONS": f"halt_on_error=1:{null}"}
     if check == "kept_memory_is_bounded":
         env["HL_SCRATCH_CACHE"] = str(16 << 20)
     if check == "trace_file":
         env["HL_TRACE_FILE"] = str(tmp_path / "trace.bin")
-    done = subprocess.run([str(program(programs, build)), check], env=env, capture_output=True, text=True, timeout=120)
+    done = run_program([str(program(programs, build)), check], env=env)
     assert done.returncode == 0, done.stderr
 
 
