@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from processes import run_program
 
 import halide_py as hl
 
@@ -70,7 +70,7 @@ def test_a_click_marks_the_same_name_in_the_other_panes(tmp_path: Path) -> None:
     click = (f"<script>const seen = {top}; document.querySelector('header [data-name]').click();"
              "document.title = document.querySelectorAll('.on').length + ' ' + seen</script></body>")
     (tmp_path / "clicked.html").write_text(text.replace("</body>", click))
-    dump = subprocess.run([str(BROWSER), "--headless", "--no-sandbox", "--dump-dom", f"file://{tmp_path}/clicked.html"], capture_output=True, text=True, timeout=60)
+    dump = run_program([str(BROWSER), "--headless", "--no-sandbox", "--dump-dom", f"file://{tmp_path}/clicked.html"])
     marked, begins = dump.stdout.split("<title>")[1].split("</title>")[0].split()
     assert int(marked) >= 3
     assert begins == "true,true", "each pane shows the first loop"
