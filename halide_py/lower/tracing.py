@@ -226,12 +226,9 @@ def _inside_checks(stmt: n.Stmt, wrap: Callable[[n.Stmt], n.Stmt]) -> n.Stmt:
             return s
         if isinstance(s, n.IfThenElse) and (s.else_case is None or not s.else_case.mask & n.Produce.bit):
             return n.IfThenElse(s.condition, walk(s.then_case), s.else_case)
-        if isinstance(s, n.Block) and any(isinstance(x, n.Assert) for x in s.stmts):
-            at = next(i for i, x in enumerate(s.stmts) if x.mask & n.Produce.bit)
-            rest = b.block(s.stmts[at:])
-            return b.block([*s.stmts[:at], walk(rest)])
-        if isinstance(s, n.Block) and not isinstance(s.stmts[0], n.Produce):
-            return b.block(walk(x) for x in s.stmts)
+        at = next(i for i, x in enumerate(s.stmts) if x.mask & n.Produce.bit) if isinstance(s, n.Block) else 0
+        if isinstance(s, n.Block) and at:
+            return b.block([*s.stmts[:at], walk(b.block(s.stmts[at:]))])
         if isinstance(s, n.LetStmt) and any(isinstance(x, n.Assert) for x in nodes_of(s.body, n.Assert)):
             return n.LetStmt(s.name, s.value, walk(s.body))
         done = True

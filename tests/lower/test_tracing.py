@@ -89,3 +89,18 @@ def test_checks_inside_do_not_move_the_beginning(capfd: pytest.CaptureFixture[st
     f.trace_realizations()
     lines = traced(capfd, f, [2]).splitlines()
     assert [lines[0], *lines[2:4], lines[-1]] == ["Begin pipeline f.0()", "Begin realization f.0(0, 2)", "Produce f.0(0, 2)", "End pipeline f.0()"]
+
+
+def test_checks_between_two_outputs(capfd: pytest.CaptureFixture[str]) -> None:
+    """What an update reaches is checked where its Func is produced: after the first output, here. The pipeline holds both."""
+    x, r, f, g, h = hl.Var("x"), hl.RDom([(0, 3)]), hl.Func("f"), hl.Func("g"), hl.Func("h")
+    f[x] = x
+    f[r] += 1
+    g[x] = f[x + 2]
+    h[x] = 7
+    f.compute_root().trace_realizations()
+    hl.Pipeline([h, g]).realize([11])
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0].startswith("Begin pipeline") and lines[-1].startswith("End pipeline")
+    events = ["Begin realization", "Produce", "End produce", "Consume", "End consume", "End realization"]
+    assert [line for line in lines if line.endswith("f.0(0, 13)")] == [f"{event} f.0(0, 13)" for event in events]
