@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,6 +26,7 @@ ULPS = {"exp": 1.1, "log": 0.9, "sin": 1.6, "cos": 1.6, "tan": 3.1, "asin": 2.5,
 # Approximations, of float only: the arguments where they are stated to be right, and the number of arguments.
 FAST = {"fast_exp": ("-80", "80"), "fast_log": ("0.001", "1e6"), "fast_sin": ("-100", "100"), "fast_cos": ("-100", "100"), "fast_inverse": ("0.001", "1e6"),
         "fast_inverse_sqrt": ("0.001", "1e6"), "fast_pow": ("0.01", "100")}
+RANDOM = {"u32": "random_uint", "i32": "random_int", "f32": "random_float"}
 TWO = ("pow", "atan2", "hypot", "fast_pow")
 DTYPES = {**{t: np.dtype({"i": "int", "u": "uint"}[t[0]] + t[1:]) for t in INTS}, **{t: np.dtype("float" + t[1:]) for t in FLOATS if t != "bf16"},
           "bool": np.dtype(np.bool_)}  # of what arrays hold
@@ -94,8 +95,8 @@ class Maker:
         if t == "bf16":
             return self.of(t, "hl.cast(hl.BFloat(16), {0})", self.leaf("f32"))
         pick = self.rng.random()
-        if t == "u32" and pick < 0.04:
-            return Tree(t, f"hl.random_uint({self.rng.randint(0, 9)})")
+        if t in RANDOM and pick < 0.04:
+            return Tree(t, f"hl.{RANDOM[t]}({self.rng.randint(0, 9)})")
         if t == "i32" and pick < 0.1:
             return Tree(t, "x")
         if pick < 0.8:
@@ -245,6 +246,26 @@ class Maker:
         return self.of(t, f"hl.{name}({{0}}, {{1}})", make(), make())
 
 
+class AnyScript(Protocol):
+    """What can be built, run, printed and made smaller."""
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def math(self) -> tuple[str, ...]:
+        """The math function at the root of each value, or ""."""
+
+    def definition(self) -> str:
+        """The lines that define and schedule a Func `f` of one dimension, from buffers u8_in, ..."""
+
+    def text(self) -> str:
+        """A script that stands alone."""
+
+    def shrunk(self) -> Iterator[AnyScript]:
+        """Simpler scripts."""
+
+
 @dataclass(frozen=True)
 class Script:
     """Expressions of one Func, and how it is vectorized."""
@@ -265,15 +286,12 @@ class Script:
 
     def text(self) -> str:
         """A script that stands alone."""
-        used = [t for t in DTYPES if any(f"{t}_in[" in self.value(i) for i in range(len(self.trees)))]
-        lines = ["import numpy as np", "import halide_py as hl", "from halide_py.reference import algorithm", "x = hl.Var('x')"]
-        lines += [f"{t}_in = hl.Buffer(np.array({data(t, self.seed).tolist()}, np.{DTYPES[t]}))".replace("nan", "np.nan").replace("inf", "np.inf").replace("np.bool)", "np.bool_)")
-                  for t in used]
-        lines += ["f = hl.Func('f')", "f[x] = hl.Tuple([" + ",\n    ".join(self.value(i) for i in range(len(self.trees))) + "])"]
-        if self.width > 1:
-            lines.append(f"f.vectorize(x, {self.width})")
-        lines += [f"print([np.asarray(b) for b in f.realize([{SIZE}])])", f"print(algorithm.realize([f.function], ({SIZE},)))"]
-        return "\n".join(lines)
+        return standing_alone(self.definition(), self.seed)
+
+    def definition(self) -> str:
+        """The lines that define and schedule `f`."""
+        values = ",\n    ".join(self.value(i) for i in range(len(self.trees)))
+        return f"x = hl.Var('x')\nf = hl.Func('f')\nf[x] = hl.Tuple([{values}])" + (f"\nf.vectorize(x, {self.width})" if self.width > 1 else "")
 
     def shrunk(self) -> Iterator[Script]:
         """Simpler scripts: one expression of several, then simpler trees, then scalars."""
@@ -289,7 +307,7 @@ class Script:
 
 def data(t: str, seed: int) -> Any:
     """Values that reach the corners of a type; floats are small multiples of 1/8, whose sums are exact."""
-    rng, count = np.random.default_rng(seed), SIZE + 8
+    rng, count = np.random.default_rng(seed), 2 * SIZE + 8  # schedules that round up read more
     if t == "bool":
         return rng.integers(0, 2, count).astype(np.bool_)
     if t in FLOATS:
@@ -299,6 +317,13 @@ def data(t: str, seed: int) -> Any:
     values[rng.integers(0, count, count // 3)] = rng.integers(max(info.min, -9), 9, count // 3).astype(DTYPES[t])
     values[:4] = [info.min, info.max, 0, 1]
     return values
+
+
+def standing_alone(definition: str, seed: int) -> str:
+    """A whole script of the lines that define `f`: what they read, and printing what f is and should be."""
+    arrays = [f"{t}_in = hl.Buffer(np.array({data(t, seed).tolist()}, np.{DTYPES[t]}))".replace("np.bool)", "np.bool_)") for t in DTYPES if f"{t}_in[" in definition]
+    return "\n".join(["import numpy as np", "import halide_py as hl", "from halide_py.reference import algorithm", *arrays, definition,
+                      f"print([np.asarray(b) for b in f.realize([{SIZE}])])", f"print(algorithm.realize([f.function], ({SIZE},)))"])
 
 
 def draw(seed: int, count: int = 5, depth: int = 4) -> Script:
@@ -315,14 +340,12 @@ def draw(seed: int, count: int = 5, depth: int = 4) -> Script:
     return Script(tuple(trees), tuple(math), tuple(strict), rng.choice(WIDTHS), seed)
 
 
-def build(script: Script) -> hl.Func:
+def build(script: AnyScript) -> hl.Func:
     """The Func of a script."""
-    x = hl.Var("x")
-    names: dict[str, Any] = {"hl": hl, "x": x, **{f"{t}_in": hl.Buffer(data(t, script.seed)) for t in DTYPES}}
-    f = hl.Func("f")
-    f[x] = hl.Tuple([eval(script.value(i), names) for i in range(len(script.trees))])
-    if script.width > 1:
-        f.vectorize(x, script.width)
+    names: dict[str, Any] = {"hl": hl, **{f"{t}_in": hl.Buffer(data(t, script.seed)) for t in DTYPES}}
+    exec(script.definition(), names)
+    f = names["f"]
+    assert isinstance(f, hl.Func)
     return f
 
 
@@ -341,7 +364,7 @@ def agree(got: Any, want: Any, name: str) -> bool:
     return bool(np.all(same | near))
 
 
-def failure(script: Script) -> str:
+def failure(script: AnyScript) -> str:
     """How a script goes wrong; empty when it does not."""
     try:
         f = build(script)
@@ -354,7 +377,7 @@ def failure(script: Script) -> str:
     return "" if not wrong else "; ".join(f"value {i}: {got[i].tolist()} instead of {want[i].tolist()}" for i in wrong)
 
 
-def minimal(script: Script, fails: Callable[[Script], str] = failure, steps: int = 400) -> Script:
+def minimal(script: AnyScript, fails: Callable[[Any], str] = failure, steps: int = 400) -> AnyScript:
     """A smaller script that fails still: the first simpler one that does, again and again."""
     while steps > 0:
         for simpler in script.shrunk():

@@ -1,4 +1,4 @@
-"""Random expressions over all types at all vector widths, against the interpreter; HL_TEST_ALL=1 tries many more, `make fuzz` for as long as you like."""
+"""Random expressions and updates over all types at all vector widths, against the interpreter; HL_TEST_ALL=1 tries many more, `make fuzz` for as long as you like."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import expressions  # noqa: E402
+import updates  # noqa: E402
 
 import halide_py as hl  # noqa: E402
 from halide_py.ir import nodes as n  # noqa: E402
@@ -30,9 +31,17 @@ def test_compiled_is_as_interpreted(seed: int) -> None:
     assert not wrong, f"{wrong}\n{expressions.minimal(script, steps=60).text()}"
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_compiled_updates_are_as_interpreted(seed: int) -> None:
+    script = updates.draw(seed)
+    wrong = expressions.failure(script)
+    assert not wrong, f"{wrong}\n{expressions.minimal(script, steps=60).text()}"
+
+
 def test_scripts_stand_alone_and_shrink() -> None:
     """What a failure prints can be run; the smallest failing part is found."""
-    script = expressions.draw(3)
+    script = next(s for s in map(expressions.draw, range(3, 99)) if "random_" not in s.text())  # random numbers differ from Func to Func
     names: dict[str, object] = {}
     exec(script.text(), names)
     wanted = expressions.build(script).realize([expressions.SIZE])
@@ -43,6 +52,16 @@ def test_scripts_stand_alone_and_shrink() -> None:
     tree = expressions.Tree("i32", "hl.i32({0})", (expressions.Tree("u8", "hl.max({0}, {1})", (expressions.Tree("u8", "(~{0})", (product,)), leaf)),))
     small = expressions.minimal(expressions.Script((tree,), ("",), (False,), 8, 0), lambda s: "bad" if "*" in s.text() else "")
     assert small.width == 1 and small.value(0) == "hl.i32((u8_in[x + 1] * u8_in[x + 2]))"
+    assert isinstance(expressions.build(small), hl.Func)
+
+
+def test_updates_shrink() -> None:
+    """To the one stage, value and operation that fail."""
+    script = next(s for s in map(updates.draw, range(99)) if len(s.types) > 1 and "product(" in s.text() and ".where(" in s.text())
+    small = expressions.minimal(script, lambda s: "bad" if "product(" in s.text() else "")
+    assert isinstance(small, updates.Script) and len(small.stages) == len(small.types) == 1
+    lines = small.definition().splitlines()
+    assert len(lines) == 7 and "where" not in small.text() and len(lines[4]) < 80, small.text()
     assert isinstance(expressions.build(small), hl.Func)
 
 

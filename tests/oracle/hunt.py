@@ -14,9 +14,10 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -26,6 +27,14 @@ from script import Script  # noqa: E402
 
 MEMORY = 4 << 30
 REFUSED = 2  # exit status of a child whose schedule was refused
+
+
+class Runnable(Protocol):
+    def run(self) -> bool:
+        """False if what was asked for is refused. Raises what is wrong, or ends the process."""
+
+
+R = TypeVar("R", bound=Runnable)
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,7 @@ class Case:
         return self.script().text()
 
 
-def _child(case: Case, report: int, seconds: int) -> None:
+def _child(case: Runnable, report: int, seconds: int) -> None:
     """What the child does: the case, within bounds; how it failed goes to the pipe."""
     if "san." not in os.environ.get("LD_PRELOAD", ""):
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -70,7 +79,7 @@ def outcome(status: int) -> str:
     return "" if os.WEXITSTATUS(status) in (0, REFUSED) else "failed"
 
 
-def failures(cases: list[Case], seconds: int = 60, jobs: int = 1) -> Iterator[tuple[Case, str, str]]:
+def failures(cases: Sequence[R], seconds: int = 60, jobs: int = 1) -> Iterator[tuple[R, str, str]]:
     """(case, outcome, what was printed) of each case that failed. Runs `jobs` children at a time."""
     todo, running = list(reversed(cases)), {}
     while todo or running:
