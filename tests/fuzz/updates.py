@@ -7,6 +7,7 @@ A Func `h` of several values is defined, updated and read by `f`. In an expressi
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -42,9 +43,11 @@ class Stage:
         at = at.format(self.index)
         element = "h[{}]" if len(self.values) == 1 else "h[{}][{}]"
         values = [join.format(old=element.format(old or at, i), new=value) for i, (join, value) in enumerate(zip(self.joins, self.values))]
+        reduces = bool(re.search(r"\bx\b", "".join((at, *values)))) or "r." in at  # what no expression mentions is not looped over
+        scheduled = bool(self.schedule) and (reduces or "r." not in self.schedule)
         lines = [f"r = hl.RDom([{', '.join(f'(0, {e})' for e in self.domain)}])"] if self.domain else []
         lines += [f"r.where((lambda x: {self.condition})(r.x))"] if self.condition else []
-        lines += [f"x = {x}", "h[{}] = hl.Tuple([{}])".format(at, ",\n    ".join(values)), *([f"h.update({k - 1}){self.schedule}" if k else f"h{self.schedule}"] if self.schedule else [])]
+        lines += [f"x = {x}", "h[{}] = hl.Tuple([{}])".format(at, ",\n    ".join(values)), *([f"h.update({k - 1}){self.schedule}" if k else f"h{self.schedule}"] if scheduled else [])]
         return "\n".join(lines)
 
     def without(self, i: int) -> Stage:
