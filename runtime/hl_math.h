@@ -110,12 +110,21 @@
 #define HL_POLY_POW(z) /* 3/5 + 3/7 s^2 + ..., of pow below */ \
     (((((((0x1.6f3cd916207dap-3 * z + 0x1.66c9fa95fcbc5p-3) * z + 0x1.99af28edd2001p-3) * z + 0x1.d89d2207f96fep-3) * z + \
     0x1.1745d2088b7aap-2) * z + 0x1.555555546528p-2) * z + 0x1.b6db6db6dc318p-2) * z + 0x1.3333333333331p-1)
-#define HL_POLY_ERF_NEAR(z) /* erf(x) / x - 1, x <= 1 */ \
-    ((((((0x1.4ae4bap-14f * z - 0x1.a485e6p-11f) * z + 0x1.5419f4p-8f) * z - 0x1.b7fbb4p-6f) * z + 0x1.ce2d2p-4f) * z - 0x1.81273ep-2f) * \
-    z + 0x1.06eba8p-3f)
-#define HL_POLY_ERF_FAR(x) /* -log(1 - erf(x)), 0.85 <= x <= 4 */ \
-    (((((((0x1.5208p-16f * x - 0x1.bc3152p-12f) * x + 0x1.0df24p-8f) * x - 0x1.9956e6p-6f) * x + 0x1.baab62p-4f) * x + 0x1.445e46p-1f) * \
-    x + 0x1.2121fep+0f) * x - 0x1.47c85p-13f)
+#define HL_POLY_LOG2_32(z) /* log2((1 + s) / (1 - s)) / s */ \
+    (((0x1.ba1cc4p-2f * z + 0x1.274706p-1f) * z + 0x1.ec70e6p-1f) * z + 0x1.715476p+1f)
+#define HL_POLY_LOG2_64(z) \
+    (((((0x1.21b33efbe0813p-2 * z + 0x1.47952a5582c5dp-2) * z + 0x1.a61a2feadda12p-2) * z + 0x1.2776c291b9ec9p-1) * z + \
+    0x1.ec709dc53dd4ap-1) * z + 0x1.71547652b825p+1)
+#define HL_POLY_EXP2_32(r) /* (2^r - 1) / r, |r| <= 1 / 2 */ \
+    (((((0x1.446c82p-13f * r + 0x1.5f08a2p-10f) * r + 0x1.3b29e4p-7f) * r + 0x1.c6af6cp-5f) * r + 0x1.ebfbep-3f) * r + 0x1.62e43p-1f)
+#define HL_POLY_EXP2_64(r) /* to 2^-33 */ \
+    ((((((0x1.00dc4ec3f5f11p-16 * r + 0x1.44400a91bf2c1p-13) * r + 0x1.5d874c79ff8cap-10) * r + 0x1.3b2a1b64a40dfp-7) * r + \
+    0x1.c6b08dc5e2c24p-5) * r + 0x1.ebfbe04600b63p-3) * r + 0x1.62e42fef95ecap-1)
+#define HL_POLY_ERF_NEAR(z) /* erf(x) / x - 1, x <= 0.875 */ \
+    (((((-0x1.45a778p-11f * z + 0x1.49e7fp-8f) * z - 0x1.b6f93cp-6f) * z + 0x1.ce218ep-4f) * z - 0x1.81270ep-2f) * z + 0x1.06eba6p-3f)
+#define HL_POLY_ERF_FAR(x) /* -log2(1 - erf(x)), 0.87 <= x <= 4; the last less 4e-8, for how sums round */ \
+    ((((((-0x1.2f34fcp-12f * x + 0x1.23e174p-8f) * x - 0x1.08bf5cp-5f) * x + 0x1.342444p-3f) * x + 0x1.d65c48p-1f) * x + \
+    0x1.a092bp+0f) * x + 0x1.a18c88p-13f)
 
 #define HL_ABS(F, I, T, x) ((F)((I)(x) & ~HL_SIGN_##T))
 #define HL_WITH_SIGN(F, I, T, x, s) ((F)((I)(x) | ((I)(s) & HL_SIGN_##T))) /* x >= 0 with the sign of s */
@@ -307,6 +316,14 @@ static inline __attribute__((always_inline)) int hl_any(const void *mask, unsign
         __builtin_memcpy(&word, mask, 4);
         return word;
     }
+#if defined(__AVX512F__) && !defined(__clang__)
+    if (size == 64) {
+        typedef int hl_words64 __attribute__((vector_size(64)));
+        hl_words64 words;
+        __builtin_memcpy(&words, mask, 64);
+        return __builtin_ia32_ptestmd512(words, words, (unsigned short)-1) != 0;
+    }
+#endif
 #if defined(__AVX__)
     if (size == 32) {
         typedef long long hl_words32 __attribute__((vector_size(32)));
@@ -325,7 +342,7 @@ static inline __attribute__((always_inline)) int hl_any(const void *mask, unsign
 
 /* Square roots of a whole vector in place where the machine has an instruction for its size, which the result tells. clang has other names
  * for the instructions, and makes them of a loop by itself. */
-#define HL_SQRT_IN_PLACE(element, bytes, instruction) \
+#define HL_IN_PLACE(element, bytes, instruction) \
     if (size == bytes) { \
         typedef element hl_vector __attribute__((vector_size(bytes))); \
         hl_vector x; \
@@ -336,25 +353,43 @@ static inline __attribute__((always_inline)) int hl_any(const void *mask, unsign
     }
 static inline __attribute__((always_inline, unused)) int hl_sqrt_32(void *vector, unsigned long size) {
 #if defined(__AVX512F__) && !defined(__clang__)
-    HL_SQRT_IN_PLACE(float, 64, __builtin_ia32_sqrtps512_mask(x, x, (unsigned short)-1, 4))
+    HL_IN_PLACE(float, 64, __builtin_ia32_sqrtps512_mask(x, x, (unsigned short)-1, 4))
 #endif
 #if defined(__AVX__) && !defined(__clang__)
-    HL_SQRT_IN_PLACE(float, 32, __builtin_ia32_sqrtps256(x))
+    HL_IN_PLACE(float, 32, __builtin_ia32_sqrtps256(x))
 #endif
 #if defined(__SSE2__) && !defined(__clang__)
-    HL_SQRT_IN_PLACE(float, 16, __builtin_ia32_sqrtps(x))
+    HL_IN_PLACE(float, 16, __builtin_ia32_sqrtps(x))
 #endif
     return (void)vector, (void)size, 0;
 }
 static inline __attribute__((always_inline, unused)) int hl_sqrt_64(void *vector, unsigned long size) {
 #if defined(__AVX512F__) && !defined(__clang__)
-    HL_SQRT_IN_PLACE(double, 64, __builtin_ia32_sqrtpd512_mask(x, x, (unsigned char)-1, 4))
+    HL_IN_PLACE(double, 64, __builtin_ia32_sqrtpd512_mask(x, x, (unsigned char)-1, 4))
 #endif
 #if defined(__AVX__) && !defined(__clang__)
-    HL_SQRT_IN_PLACE(double, 32, __builtin_ia32_sqrtpd256(x))
+    HL_IN_PLACE(double, 32, __builtin_ia32_sqrtpd256(x))
 #endif
 #if defined(__SSE2__) && !defined(__clang__)
-    HL_SQRT_IN_PLACE(double, 16, __builtin_ia32_sqrtpd(x))
+    HL_IN_PLACE(double, 16, __builtin_ia32_sqrtpd(x))
+#endif
+    return (void)vector, (void)size, 0;
+}
+
+/* Inverse square roots to 2^-14, where there is an instruction; it gives the same for a lane of any vector. */
+static inline __attribute__((always_inline, unused)) int hl_inverse_sqrt_32(void *vector, unsigned long size) {
+#if defined(__AVX512F__) && defined(__AVX512VL__) && !defined(__clang__)
+    if (size < 16) {
+        typedef float hl_vector __attribute__((vector_size(16)));
+        hl_vector x = {1.0f, 1.0f, 1.0f, 1.0f};
+        __builtin_memcpy(&x, vector, size);
+        x = __builtin_ia32_rsqrt14ps128_mask(x, x, (unsigned char)-1);
+        __builtin_memcpy(vector, &x, size);
+        return 1;
+    }
+    HL_IN_PLACE(float, 16, __builtin_ia32_rsqrt14ps128_mask(x, x, (unsigned char)-1))
+    HL_IN_PLACE(float, 32, __builtin_ia32_rsqrt14ps256_mask(x, x, (unsigned char)-1))
+    HL_IN_PLACE(float, 64, __builtin_ia32_rsqrt14ps512_mask(x, x, (unsigned short)-1))
 #endif
     return (void)vector, (void)size, 0;
 }

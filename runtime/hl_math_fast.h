@@ -1,4 +1,4 @@
-/* hl_math_fast.h: fast_exp, fast_log and fast_inverse_sqrt of floats; part of hl_math.h, which says what the arguments of the macros are.
+/* hl_math_fast.h: fast_exp, fast_log, fast_pow and fast_inverse_sqrt of floats; part of hl_math.h, which says what the arguments of the macros are.
  * Exact to 1e-5 of the result (fast_log: or 1e-5 near 1) for arguments that are normal numbers and give such; nothing is said of others.
  * Sources: as hl_math.h, with shorter polynomials; the inverse square root starts from a shift of the bits (Lomont 2003). */
 #ifndef HL_MATH_FAST_H
@@ -24,12 +24,31 @@
             0x1.0001d6p-1f) * f + 0x1.00000ep+0f) + k * 0x1.62e43p-1f;                                                               \
     }
 
-#define HL_MATH_FAST_INVERSE_SQRT(NAME, F, I, U, T) \
-    HL_MATH_FUNCTION F NAME(F x) {                  \
-        const F half = 0.5f * x;                    \
-        F y = (F)(0x5f375a86 - (I)((U)x >> 1));     \
-        y = y * (1.5f - half * y * y);              \
-        return y * (1.5f - half * y * y);           \
+/* By Newton's method, once or twice; finite at 0. */
+#define HL_MATH_FAST_INVERSE_SQRT(NAME, F, I, U, T)         \
+    HL_MATH_FUNCTION F NAME(F x) {                          \
+        const F half = 0.5f * x, least = HL_SAME(F, 0x1p-126f); \
+        const I tiny = x < least;                           \
+        F y = HL_SELECT(F, tiny, least, x);                 \
+        if (!hl_inverse_sqrt_32(&y, sizeof y)) {            \
+            y = (F)(0x5f375a86 - (I)((U)y >> 1));           \
+            y = y * (1.5f - half * y * y);                  \
+        }                                                   \
+        return y * (1.5f - half * y * y);                   \
+    }
+
+/* As 2^(y log2(x)); in all 1e-5 and 2e-7 |y log2(x)| of the result. 0 for x = 0. */
+#define HL_MATH_FAST_POW(NAME, F, I, U, T)                                                                                        \
+    HL_MATH_FUNCTION F NAME(F x, F y) {                                                                                           \
+        HL_LOG_PARTS(F, I, U, T, x)                                                                                               \
+        const F low = HL_SAME(F, -126.0f), high = HL_SAME(F, 127.5f), zero = {};                                                  \
+        F t = y * (s * HL_POLY_LOG2_32(z) + k);                \
+        const I under = t < low, over = t > high, none = x == zero;                                                               \
+        t = HL_SELECT(F, under, low, t);                                                                                          \
+        t = HL_SELECT(F, over, high, t);                                                                                          \
+        const F shifted = t + HL_ROUND_32, r = t - (shifted - HL_ROUND_32), p = r * HL_POLY_EXP2_32(r) + 1.0f;                    \
+        const F v = (F)((I)p + ((I)shifted << HL_MANTISSA_32));                                                                   \
+        return HL_SELECT(F, none, zero, v);                                                                                       \
     }
 
 #endif /* HL_MATH_FAST_H */

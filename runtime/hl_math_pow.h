@@ -2,46 +2,57 @@
 #ifndef HL_MATH_POW_H
 #define HL_MATH_POW_H
 
-/* ---- hypot: scaled by a power of 2 where squares would overflow or be lost */
+/* ---- hypot: scaled by a power of 2 where the sum of squares would overflow or be lost */
 
+#define HL_HYPOT_LEAST_BITS_32 0x0d800000 /* 2^-100: of smaller sums of squares much may be lost */
+#define HL_HYPOT_LEAST_BITS_64 0x07b0000000000000ll
 #define HL_HYPOT_LARGE_32 0x1p+62f
 #define HL_HYPOT_LARGE_64 0x1p+500
 #define HL_HYPOT_SMALL_32 0x1p-40f
-#define HL_HYPOT_SMALL_64 0x1p-500
+#define HL_HYPOT_SMALL_64 0x1p-440
 #define HL_HYPOT_UP_32 0x1p+86f
 #define HL_HYPOT_UP_64 0x1p+600
 #define HL_HYPOT_DOWN_32 0x1p-86f
 #define HL_HYPOT_DOWN_64 0x1p-600
-#define HL_MATH_HYPOT(NAME, F, I, U, T)                                                                                 \
-    HL_MATH_SQRT(NAME##_sqrt, F, I, U, T)                                                                               \
-    HL_MATH_RARELY F NAME##_scaled(F a, F b, F most) {                                                                  \
-        const F down = HL_SAME(F, HL_HYPOT_DOWN_##T), up = HL_SAME(F, HL_HYPOT_UP_##T), one = HL_SAME(F, HL_K(T, 1));   \
-        const F infinity = HL_SAME(F, HL_INFINITY_##T);                                                                 \
-        const I large = most > HL_HYPOT_LARGE_##T, small = most < HL_HYPOT_SMALL_##T;                                   \
-        const F first = HL_SELECT(F, large, down, one), scale = HL_SELECT(F, small, up, first);                         \
-        const F second = HL_SELECT(F, large, up, one), back = HL_SELECT(F, small, down, second);                        \
-        const F u = a * scale, v = b * scale, r = NAME##_sqrt(u * u + v * v) * back;                                    \
-        const I m = (a == infinity) | (b == infinity);                                                                  \
-        return HL_SELECT(F, m, infinity, r);                                                                            \
-    }                                                                                                                   \
-    HL_MATH_FUNCTION F NAME(F x, F y) {                                                                                 \
-        const F a = HL_ABS(F, I, T, x), b = HL_ABS(F, I, T, y);                                                         \
-        const I steep = b > a;                                                                                          \
-        const F most = HL_SELECT(F, steep, b, a);                                                                       \
-        const I usual = ((most >= HL_HYPOT_SMALL_##T) | (most == (F){})) & (most <= HL_HYPOT_LARGE_##T), rare = ~usual; \
-        if (HL_ANY(rare)) return NAME##_scaled(a, b, most);                                                             \
-        return NAME##_sqrt(a * a + b * b);                                                                              \
+#define HL_MATH_HYPOT(NAME, F, I, U, T)                                                                               \
+    HL_MATH_SQRT(NAME##_sqrt, F, I, U, T)                                                                             \
+    HL_MATH_RARELY F NAME##_scaled(F x, F y) {                                                                        \
+        const F a = HL_ABS(F, I, T, x), b = HL_ABS(F, I, T, y);                                                       \
+        const F down = HL_SAME(F, HL_HYPOT_DOWN_##T), up = HL_SAME(F, HL_HYPOT_UP_##T), one = HL_SAME(F, HL_K(T, 1)); \
+        const F infinity = HL_SAME(F, HL_INFINITY_##T);                                                               \
+        const I steep = b > a;                                                                                        \
+        const F most = HL_SELECT(F, steep, b, a);                                                                     \
+        const I large = most > HL_HYPOT_LARGE_##T, small = most < HL_HYPOT_SMALL_##T;                                 \
+        const F first = HL_SELECT(F, large, down, one), scale = HL_SELECT(F, small, up, first);                       \
+        const F second = HL_SELECT(F, large, up, one), back = HL_SELECT(F, small, down, second);                      \
+        const F u = a * scale, v = b * scale, r = NAME##_sqrt(u * u + v * v) * back;                                  \
+        const I m = (a == infinity) | (b == infinity);                                                                \
+        return HL_SELECT(F, m, infinity, r);                                                                          \
+    }                                                                                                                 \
+    HL_MATH_FUNCTION F NAME(F x, F y) {                                                                               \
+        const F sum = x * x + y * y, usual = NAME##_sqrt(sum);                                                        \
+        const HL_INT_##T least = HL_HYPOT_LEAST_BITS_##T;                                                             \
+        I rare = (I)((U)((I)sum - least) >= (unsigned HL_INT_##T)(HL_INFINITY_BITS_##T - HL_HYPOT_LEAST_BITS_##T));   \
+        if (HL_ANY(rare)) {                                                                                           \
+            rare &= (((I)x | (I)y) & ~HL_SIGN_##T) != 0; /* zeros are common */                                       \
+            if (HL_ANY(rare)) {                                                                                       \
+                const F scaled = NAME##_scaled(x, y);                                                                 \
+                return HL_SELECT(F, rare, scaled, usual);                                                             \
+            }                                                                                                         \
+        }                                                                                                             \
+        return usual;                                                                                                 \
     }
 
-/* ---- erf of floats */
+/* ---- erf of floats: far from 0 as 1 - 2^-g(|x|) */
 
-#define HL_MATH_ERF(NAME, F, I, U, T)                                                                                                   \
-    HL_MATH_EXP(NAME##_exp, F, I, U, T)                                                                                                 \
-    HL_MATH_FUNCTION F NAME(F x) {                                                                                                      \
-        const F a = HL_ABS(F, I, T, x), z = x * x, four = HL_SAME(F, 4.0f), near = x * HL_POLY_ERF_NEAR(z) + x;                         \
-        const I m = a > four, large = a > 0.875f;                                                                                       \
-        const F b = HL_SELECT(F, m, four, a), far = 1.0f - NAME##_exp(-HL_POLY_ERF_FAR(b)), signed_far = HL_WITH_SIGN(F, I, T, far, x); \
-        return HL_SELECT(F, large, signed_far, near);                                                                                   \
+#define HL_MATH_ERF(NAME, F, I, U, T)                                                                                       \
+    HL_MATH_FUNCTION F NAME(F x) {                                                                                          \
+        const F a = HL_ABS(F, I, T, x), z = x * x, four = HL_SAME(F, 4.0f), near = x * HL_POLY_ERF_NEAR(z) + x;             \
+        const I m = a > four, large = a > 0.875f;                                                                           \
+        const F b = HL_SELECT(F, m, four, a), g = HL_POLY_ERF_FAR(b), shifted = HL_ROUND_32 - g;                            \
+        const F r = (HL_ROUND_32 - shifted) - g, p = r * HL_POLY_EXP2_32(r) + 1.0f;                                         \
+        const F far = 1.0f - (F)((I)p + ((I)shifted << HL_MANTISSA_32)), signed_far = HL_WITH_SIGN(F, I, T, far, x);        \
+        return HL_SELECT(F, large, signed_far, near);                                                                       \
     }
 
 /* ---- powers */
@@ -70,24 +81,38 @@
 #define HL_POW_IS_SPECIAL(F, I, T, x, y)                                                                           \
     (((I)(x) < HL_SMALLEST_BITS_##T) | ((I)(x) >= HL_INFINITY_BITS_##T) | ~(HL_ABS(F, I, T, y) < HL_INFINITY_##T))
 
-/* Of floats: exp2(y log2 |x|) in double. D, L and V: vectors of as many double, int64_t and uint64_t. */
-#define HL_MATH_POW_32(NAME, F, I, D, L, V)                                                                    \
-    HL_POW_SPECIALS(NAME##_specials, F, I, 32)                                                                 \
-    HL_MATH_FUNCTION F NAME(F x, F y) {                                                                        \
-        const D base = __builtin_convertvector(HL_ABS(F, I, 32, x), D), power = __builtin_convertvector(y, D); \
-        HL_LOG_PARTS(D, L, V, 64, base)                                                                        \
-        D t = power * (s * (2.0 + z * HL_POLY_LOG_64(z)) * HL_LOG2E_64 + k);                                   \
-        const D low = HL_SAME(D, -200.0), high = HL_SAME(D, 200.0);                                            \
-        L b = t < low;                                                                                         \
-        t = HL_SELECT(D, b, low, t);                                                                           \
-        b = t > high;                                                                                          \
-        t = HL_SELECT(D, b, high, t);                                                                          \
-        const D shifted = t + HL_ROUND_64, r = (t - (shifted - HL_ROUND_64)) * 0x1.62e42fefa39efp-1;           \
-        const D e = r * r * HL_POLY_EXP_64(r) + r + 1.0;                                                       \
-        F v = __builtin_convertvector((D)((L)e + ((L)shifted << HL_MANTISSA_64)), F);                          \
-        const I special = HL_POW_IS_SPECIAL(F, I, 32, x, y);                                                   \
-        if (HL_ANY(special)) return NAME##_specials(x, y, v);                                                  \
-        return v;                                                                                              \
+/* Of floats: 2^(y log2(x)) in double. D and L: vectors of as many double and int64_t. */
+#define HL_MATH_POW_32(NAME, F, I, D, L)                                                                                 \
+    HL_POW_SPECIALS(NAME##_specials, F, I, 32)                                                                           \
+    HL_MATH_FUNCTION D NAME##_log2(F x, D scale) { /* less `scale` */                                                    \
+        const I exponent = ((I)x - HL_ROOT_HALF_BITS_32) >> HL_MANTISSA_32;                                              \
+        const F m = (F)((I)x - (exponent << HL_MANTISSA_32));                                                            \
+        const D f = __builtin_convertvector(m, D) - 1.0, k = __builtin_convertvector(exponent, D), s = f / (f + 2.0);    \
+        const D z = s * s;                                                                                               \
+        return s * HL_POLY_LOG2_64(z) + (k - scale);                                                                     \
+    }                                                                                                                    \
+    HL_MATH_FUNCTION F NAME##_exp2(D t) {                                                                                \
+        const D shifted = t + HL_ROUND_64, r = t - (shifted - HL_ROUND_64), e = r * HL_POLY_EXP2_64(r) + 1.0;            \
+        return __builtin_convertvector((D)((L)e + ((L)shifted << HL_MANTISSA_64)), F);                                   \
+    }                                                                                                                    \
+    HL_MATH_RARELY F NAME##_any(F x, F y) {                                                                              \
+        const F ax = HL_ABS(F, I, 32, x), zero = {}, raised = ax * 0x1p+24f, by = HL_SAME(F, 24.0f);                     \
+        const I tiny = (I)ax < HL_SMALLEST_BITS_32;                                                                      \
+        const F base = HL_SELECT(F, tiny, raised, ax), scale = HL_SELECT(F, tiny, by, zero);                             \
+        D t = __builtin_convertvector(y, D) * NAME##_log2(base, __builtin_convertvector(scale, D));                      \
+        const D low = HL_SAME(D, -200.0), high = HL_SAME(D, 200.0);                                                      \
+        L b = t < low;                                                                                                   \
+        t = HL_SELECT(D, b, low, t);                                                                                     \
+        b = t > high;                                                                                                    \
+        t = HL_SELECT(D, b, high, t);                                                                                    \
+        return NAME##_specials(x, y, NAME##_exp2(t));                                                                    \
+    }                                                                                                                    \
+    HL_MATH_FUNCTION F NAME(F x, F y) {                                                                                  \
+        const I special = ((I)x < HL_SMALLEST_BITS_32) | ((I)x >= HL_INFINITY_BITS_32);                                  \
+        const D t = __builtin_convertvector(y, D) * NAME##_log2(x, (D){});                                               \
+        const L large = ~(HL_ABS(D, L, 64, t) < 200.0);                                                                  \
+        if (HL_ANY(special) || HL_ANY(large)) return NAME##_any(x, y);                                                   \
+        return NAME##_exp2(t);                                                                                           \
     }
 
 /* Of doubles: log2 and the product as sums of two numbers, of which the first has few enough bits to multiply without rounding. */

@@ -12,11 +12,11 @@ from .emitter import Emitter
 _ROUND_MODE = {"round": 8, "floor": 9, "ceil": 10, "trunc": 11}  # 8: no exceptions
 _ELEMENTWISE = {"round": "roundeven", "floor": "floor", "ceil": "ceil", "trunc": "trunc"}
 _REGISTERS = {("f32", 4): "ps", ("f32", 8): "ps256", ("f64", 2): "pd", ("f64", 4): "pd256"}
-_SPELLING = {"fast_pow": "pow", "fast_sin": "sin", "fast_cos": "cos"}  # quick as they are
+_SPELLING = {"fast_sin": "sin", "fast_cos": "cos"}  # quick as they are
 # Functions with a vector form of our own in hl_math.h, which scalars use too: a schedule never changes a result.
 _OWN = "exp log pow sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh hypot".split()
 OWN_MATH = frozenset({*((name, bits) for name in _OWN for bits in (32, 64)),
-                      *((name, 32) for name in ("erf", "fast_exp", "fast_log", "fast_inverse_sqrt"))})
+                      *((name, 32) for name in ("erf", "fast_exp", "fast_log", "fast_pow", "fast_inverse_sqrt"))})
 _IN_DOUBLE = ("pow",)  # of floats
 
 
@@ -174,8 +174,8 @@ def _own_function(em: Emitter, name: str, short: str, count: int) -> str:
     macro, kinds = f"HL_MATH_{name.upper()}", [f"f{bits}", f"i{bits}", f"u{bits}"]
     if name in _IN_DOUBLE:
         macro += f"_{bits}"
-        kinds = ["f32", "i32", "f64", "i64", "u64"] if bits == "32" else kinds
+        kinds = ["f32", "i32", "f64", "i64"] if bits == "32" else kinds
     types = [em.vector_type(k, count) for k in kinds]
     function = f"hl_{name}_{types[0]}"
-    em.unit.math[f"{macro}({', '.join([function, *types, *([] if len(types) == 5 else [bits])])})"] = None
+    em.unit.math[f"{macro}({', '.join([function, *types, *([] if len(types) == 4 else [bits])])})"] = None
     return function

@@ -73,8 +73,10 @@ KERNELS = {
     "atan": Kernel(odd(m.atan, -F(1) / 3), F(0), m.tan(m.pi / 8) ** 2 * F("1.0001"), (4, 10), lambda z: z + F("1e-4")),
     "asin": Kernel(odd(m.asin, F(1) / 6), F(0), F("0.25"), (4, 11), lambda z: z + F("1e-4")),
     "pow": Kernel(lambda z: (F(3) / 2 * log_quotient(z) - 1) / z if z > F(10) ** -15 else F(3) / 5, F(0), LOG_END, (None, 7), lambda z: (z + F("1e-3")) ** 2),
-    "erf near": Kernel(lambda z: m.erf(m.sqrt(z)) / m.sqrt(z) - 1 if z > F(10) ** -20 else 2 / m.sqrt(m.pi) - 1, F(0), F(1), (6, None), lambda z: F(1)),
-    "erf far": Kernel(lambda x: -m.log(m.erfc(x)), F("0.85"), F(4), (7, None), m.erfc),
+    "log2": Kernel(lambda z: (log_quotient(z) * z + 2) / m.log(2), F(0), LOG_END, (3, 5), lambda z: F(1)),
+    "exp2": Kernel(lambda r: m.expm1(r * m.log(2)) / r if abs(r) > F(10) ** -40 else m.log(2), -F("0.50001"), F("0.50001"), (5, 6), lambda r: F(1)),
+    "erf near": Kernel(lambda z: m.erf(m.sqrt(z)) / m.sqrt(z) - 1 if z > F(10) ** -20 else 2 / m.sqrt(m.pi) - 1, F(0), F("0.77"), (5, None), lambda z: F(1)),
+    "erf far": Kernel(lambda x: -m.log(m.erfc(x), 2), F("0.87"), F(4), (6, None), lambda x: m.erfc(x) * m.log(2)),
 }
 
 for name, kernel in KERNELS.items():
