@@ -33,7 +33,6 @@ from .register_tiles import (
 _ROWS = 16  # of a parallel task in tiles, and terms of which nothing is known
 _ROW = 512  # values of a dimension of which nothing is known
 _VALUES = 8192  # computed by a parallel task of a simple loop nest
-_BLOCK = 16  # rows of what is turned that are written at a time
 _FEW_TURNS = 8
 _FEW_TASKS = 4
 _TASKS = 8  # at least, where there is enough of the outermost dimension
@@ -108,8 +107,8 @@ class _Loops:
 
 
 def _simple(f: Function, d: Definition, extents: Extents, free: list[Dim], width: int, loops: _Loops) -> None:
-    """Vectors over the first dimension, threads over the last; loops over reduction variables in between. What is turned is done in blocks,
-    whose lines stay in the cache."""
+    """Vectors over the first dimension, threads over the last; loops over reduction variables in between. What is turned is done along what
+    it reads, so that the lines of a few rows stay in the cache."""
     names = [dim.var for dim in free]
     first, last = names[0], names[-1]
     task = _rows(f, d, extents)
@@ -126,12 +125,8 @@ def _simple(f: Function, d: Definition, extents: Extents, free: list[Dim], width
         loops.add(dim.var, dim.for_type)
     loops.split(around[last], task, f"{last}.tasks", f"{last}.rows")
     around[last] = f"{last}.rows"
-    if turned is not None:
-        loops.split(around[turned], _BLOCK, f"{turned}.blocks", f"{turned}.block")
-        loops.add(f"{turned}.block")
-        around[turned] = f"{turned}.blocks"
-    for v in around.values():
-        loops.add(v)
+    for v in sorted(names, key=lambda v: v != turned):
+        loops.add(around[v])
     loops.add(f"{last}.tasks", ForType.Parallel)
 
 
