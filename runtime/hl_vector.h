@@ -18,7 +18,7 @@
 
 /* Lanes of `a` where the mask `m` (integers, -1 or 0, as wide as the lanes) is set, of `b` elsewhere; the arguments are names.
  * GNU C++ has ?: on vectors, which compilers turn into min, max, abs and blend instructions; C gets the bits. */
-#if defined(__cplusplus) || defined(__clang__)
+#ifdef __cplusplus
 #define HL_SELECT(type, m, a, b) ((m) ? (a) : (b))
 #else
 #define HL_SELECT(type, m, a, b) ((type)(((m) & (__typeof__(m))(a)) | (~(m) & (__typeof__(m))(b))))

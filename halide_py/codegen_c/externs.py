@@ -108,7 +108,7 @@ def _vector_args(em: Emitter, e: n.Call, start: int, count: int) -> list[str]:
 
 def _register_form(em: Emitter, e: n.Call, name: str, start: int, count: int) -> str | None:
     """sqrt and roundings have instructions."""
-    if name != "sqrt" and name not in _ROUND_MODE:
+    if name != "sqrt" and name not in _ROUND_MODE or em.machine.compiler == "any":
         return None
     kind = short_type(e.type)
     ctype = em.vector_type(kind, count)

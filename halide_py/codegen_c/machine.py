@@ -11,7 +11,7 @@ SOURCE_OF = "C source of "  # the file that messages of the C compiler name for 
 @dataclass(frozen=True)
 class Machine:
     """`vector_bytes`: width of the vectors to emit (16, 32 or 64). `features`: instruction sets as lower-case macro names (avx2, fma, f16c,
-    avx512f, ...). `compiler`: gcc or clang; the names of a few builtins differ. `wide_registers`: whether general registers hold 64 bits.
+    avx512f, ...). `compiler`: gcc, clang or any; a few builtins differ. `wide_registers`: whether general registers hold 64 bits.
     `large_buffers`: whether vectors of indices may need 64 bits.
     """
 

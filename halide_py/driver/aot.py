@@ -101,12 +101,12 @@ class Unit:
         """What the names of the runtime's functions begin with, for code in a file with the runtime, or one that imports it."""
         return self.prefixes.get(RuntimeLinkage.Export if with_runtime else RuntimeLinkage.Import, "")
 
-    def c_text(self, with_runtime: bool = False) -> str:
-        """The C text; it includes our headers."""
-        described, needs = self.target.to_string(), self.tools.checked_features()
+    def c_text(self, with_runtime: bool = False, for_any_compiler: bool = False) -> str:
+        """The C text; it includes our headers. Unless `for_any_compiler`, it may use builtins that only the compiler found here has."""
+        described, needs, machine = self.target.to_string(), self.tools.checked_features(), self.tools.machine(self.target)
         return (
             macros(self.prefix(with_runtime))
-            + generate(self.module, self.tools.machine(self.target), needs)
+            + generate(self.module, replace(machine, compiler="any") if for_any_compiler else machine, needs)
             + "\n".join(e.c_text(described, needs) for e in self.entries)
         )
 

@@ -195,7 +195,7 @@ _MAKERS: dict[OutputFileType, Callable[[Unit], bytes | str]] = {
     OutputFileType.assembly: lambda unit: _compiled(unit, ("-S",)),
     OutputFileType.bitcode: lambda unit: _compiled(_with_clang(unit), ("-c", "-emit-llvm")),
     OutputFileType.c_header: c_header,
-    OutputFileType.c_source: lambda unit: self_contained(unit.c_text()),
+    OutputFileType.c_source: lambda unit: self_contained(unit.c_text(for_any_compiler=True)),
     OutputFileType.compiler_log: _log,
     OutputFileType.function_info_header: lambda unit: function_info(unit.described),
     OutputFileType.hlpipe: _hlpipe,

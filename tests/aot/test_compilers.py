@@ -78,3 +78,51 @@ int main(void) {
     for language, standard in LANGUAGES:
         out = run(tmp_path, program, *(str(tmp_path / f"{n}.a") for n in ("all", "none", "context")), language=language, flags=(standard, "-Wno-missing-field-initializers"), cc=cc)
         assert out == f"{(1 << 40) + 1 - 2 + 3 + 1 + 1 + 0.5 + 2:.1f} 1 3 3\nstatus 0", (standard, out)
+
+
+def many_operations() -> tuple[hl.Func, hl.ImageParam]:
+    """A pipeline that takes what processors have builtins for: conversions, extrema, roots, roundings, masks, gathers, fixed point, half floats."""
+    p, f, wide = hl.ImageParam(hl.UInt(8), 2, "image"), hl.Func("many"), hl.Func("wide")
+    v = p[x, y]
+    wide[x, y] = hl.max(hl.i16(v) - 7, 3) * hl.select(v > 100, hl.i16(2), hl.i16(-3)) + hl.i16(hl.u16(v) * 300 / 7)
+    real = hl.sqrt(hl.f32(v)) + hl.floor(hl.f32(wide[x, y]) / 3) + hl.round(hl.f32(v) / 4) + hl.exp(hl.f32(v) / 99) + hl.f32(hl.f16(v) * hl.f16(0.5))
+    fixed = hl.saturating_add(v, hl.u8(77)) + hl.rounding_halving_add(v, p[x + 1, y]) + hl.absd(v, p[y * 3 % 60, x % 7])
+    f[x, y] = hl.clamp(hl.i32(real), -900, 900) + hl.i32(fixed) + hl.i32(hl.mul_shift_right(hl.i16(v), wide[x, y], 5))
+    wide.compute_at(f, y).vectorize(x, 32)
+    f.vectorize(x, 16, hl.TailStrategy.GuardWithIf)
+    return f, p
+
+
+SUM = HELPERS + """
+int main(void) {
+    static uint8_t in[64 * 9];
+    static int32_t out[61 * 7];
+    long long sum = 0;
+    for (int i = 0; i < 64 * 9; i++) in[i] = (uint8_t)(i * 37 % 251);
+    struct halide_buffer_t a = image(in, dims_in, 1, 8, 64, 9), b = image(out, dims_out, 0, 32, 61, 7);
+    int code = many(&a, &b);
+    for (int i = 0; i < 61 * 7; i++) sum += (long long)out[i] * (i % 17 + 1);
+    printf("%d %lld\\n", code, sum);
+    return 0;
+}
+"""
+
+
+@named
+@pytest.mark.parametrize("target", ["host", "x86-64-linux-sse41-avx-avx2-f16c-fma", "x86-64-linux"])
+def test_c_source_is_for_every_compiler(tmp_path: Path, cc: list[str], target: str) -> None:
+    """Whichever compiler made the libraries here, the text has nothing that only it knows."""
+    if target != "host" and hl.get_host_target().arch is not hl.TargetArch.X86 or not hl.get_host_target().has_feature(hl.TargetFeature.AVX2):
+        pytest.skip("x86")
+    f, p = many_operations()
+    T = hl.OutputFileType
+    f.compile_to({T.c_source: str(tmp_path / "many.c"), T.c_header: str(tmp_path / "many.h"), T.static_library: str(tmp_path / "many.a")}, [p], "many", hl.Target(target))
+    program = '#include "many.h"\n' + SUM
+    expected = run(tmp_path, program, str(tmp_path / "many.a"))
+    assert expected.startswith("0 ") and expected.endswith("status 0")
+    isa = {"host": ["-march=native"], "x86-64-linux": []}.get(target, ["-msse4.1", "-mavx2", "-mf16c", "-mfma"])
+    for language in (["-x", "c", "-std=gnu11"], ["-x", "c++", "-std=c++17"]):
+        build = [*cc, *language, *isa, "-O1", "-fwrapv", "-Wall", "-Wextra", "-Werror", "-c", str(tmp_path / "many.c"), "-o", str(tmp_path / "many.o")]
+        built = subprocess.run(build, capture_output=True, text=True, check=False)
+        assert built.returncode == 0, (language, built.stderr[:2000])
+        assert run(tmp_path, program, str(tmp_path / "many.o"), STATIC_RUNTIME, "-lstdc++", cc=cc) == expected, language
