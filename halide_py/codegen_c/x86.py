@@ -18,7 +18,7 @@ from .vectors import shuffle
 
 def _like(kind: str) -> str:
     """The element type the masked builtins are declared with."""
-    return kind if kind[0] == "f" else f"i{kind[1:]}"
+    return kind if kind[0] == "f" else "q64" if kind[1:] == "64" else f"i{kind[1:]}"
 
 
 def _is_full(kind: str, count: int) -> bool:
