@@ -24,7 +24,8 @@ from halide_py.reference import algorithm
 ALL = os.environ.get("HL_TEST_ALL", "0") != "0"
 MISSING = [(("Float", 64), ("Int", 16)), (("Float", 64), ("UInt", 16)), (("Float", 64), ("Float", 16))]
 RECORDED = [pair for pair in PAIRS if pair not in MISSING]
-COMPILED = RECORDED if ALL else [(("Int", 32), ("UInt", 8)), (("Float", 32), ("Int", 16)), (("Int", 64), ("UInt", 64))]
+COMPILED = RECORDED if ALL else [(("Int", 32), ("UInt", 8)), (("Float", 32), ("Int", 16)), (("Int", 64), ("UInt", 64)),
+                              (("Float", 16), ("Float", 32)), (("UInt", 1), ("Float", 64))]
 
 
 @functools.cache
