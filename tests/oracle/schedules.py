@@ -88,6 +88,9 @@ class Scheduler(StageScheduler):
             f.inline = True
             if self.chance(3):
                 self.line(f"{f.name}.compute_inline()")
+            callers = [s for g in self.script.funcs if g is not f for s in g.stages if f.name in s.calls]
+            if callers and len(f.stages) == 1 and self.chance(4):
+                self.line(f"{self.pick([s.name for s in callers])}.eager_inline({f.name})")
             return False
         user, stage = users[0]
         spots = [loop.var for loop in stage.loops if not loop.busy or self.chance(3)]
