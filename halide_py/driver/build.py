@@ -27,6 +27,7 @@ from ..lower.pipeline import Observer, lower
 from . import cache
 from .c_compiler import Compilation
 from .compile import CompiledPipeline, Times
+from .fingerprint import header_version
 from .graph import Requirement
 from .toolchain import Toolchain
 
@@ -119,7 +120,7 @@ def build(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: st
         module = lower_to_module(outputs, args, name, target, requirements, observe)
         texts = text_of(module, tools.machine(target), only_entry=ENTRY).parts(compilation.ways)
         times.mark("C text")
-        content, all_args = cache.digest(*texts, tools.identity(), *link_inputs(module)), with_outputs(outputs, args)
+        content, all_args = cache.digest(*texts, tools.identity(), header_version(), *link_inputs(module)), with_outputs(outputs, args)
         compiled = _from_same_text(content, name, all_args)
         if compiled is None:
             built = os.path.join(folder, f"pipeline{next(_numbers)}.so")

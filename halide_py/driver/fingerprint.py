@@ -34,8 +34,18 @@ _IGNORED = {"where", "min_estimate", "extent_estimate", "estimate", "gradient", 
 @functools.cache
 def own_version() -> str:
     """What our own compiler is: name, size and time of each of its files."""
+    return _version(_COMPILER)
+
+
+@functools.cache
+def header_version() -> str:
+    """What the headers are that all generated C includes."""
+    return _version((os.path.join("_runtime", "include"),))
+
+
+def _version(parts: tuple[str, ...]) -> str:
     h = blake2b(digest_size=16)
-    for part in _COMPILER:
+    for part in parts:
         for folder, folders, files in os.walk(os.path.join(_PACKAGE, part), followlinks=True):
             folders[:] = sorted(f for f in folders if f != "__pycache__")
             for name in sorted(files):

@@ -212,3 +212,12 @@ def test_own_version_changes_with_the_compiler(tmp_path: Path, monkeypatch: pyte
         versions.append(fingerprints.own_version())
     fingerprints.own_version.cache_clear()
     assert versions[0] != versions[1]
+
+
+def test_what_other_headers_made_is_compiled_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = compiles(monkeypatch)
+    pipeline(3).realize([2])
+    monkeypatch.setattr(driver, "header_version", lambda: "other")
+    monkeypatch.setattr(fingerprints, "own_version", lambda: "other")  # headers are a part of it
+    pipeline(3).realize([2])
+    assert len(ran) == 2
