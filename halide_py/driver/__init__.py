@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from . import aot as aot
     from . import binaries as binaries
     from . import build as build
+    from . import cache_home as cache_home
     from . import compile as compile
     from . import cross as cross
     from . import embedded as embedded
@@ -24,5 +25,5 @@ if TYPE_CHECKING:
     from . import probe as probe
     from . import runtime_names as runtime_names
 
-__getattr__ = deferred(__name__, {name: name for name in (
-    "aot", "binaries", "build", "compile", "cross", "embedded", "files", "fingerprint", "multitarget", "probe", "runtime_names")})
+_MODULES = "aot binaries build cache_home compile cross embedded files fingerprint multitarget probe runtime_names"
+__getattr__ = deferred(__name__, {name: name for name in _MODULES.split()})

@@ -13,7 +13,7 @@ import hashlib
 import os
 import tempfile
 
-import platformdirs
+from .. import driver
 
 LIMIT = 512 << 20  # bytes kept
 _SEAL = 32
@@ -23,7 +23,7 @@ def cache_dir() -> str:
     """The folder, made if need be; '' when caching is off or the folder cannot be written."""
     if os.environ.get("HL_CACHE", "1") == "0":
         return ""
-    folder = os.environ.get("HL_CACHE_DIR") or os.path.join(platformdirs.user_cache_dir("halide_py"), "v1")
+    folder = os.environ.get("HL_CACHE_DIR") or driver.cache_home.cache_home()
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError:
