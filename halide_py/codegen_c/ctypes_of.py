@@ -12,15 +12,11 @@ from ..ir.types import Type
 TAKEN = frozenset(
     # keywords of C and C++, macros of their libraries and of GNU compilers, the types of hl_runtime.h
     "alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl concept const constexpr continue decltype "
-    "default delete do "
-    "double dynamic_cast else enum explicit export extern false float for friend goto if inline int long main mutable namespace new "
-    "noexcept not not_eq "
-    "nullptr operator or or_eq private protected public register reinterpret_cast requires restrict return short signed sizeof static "
-    "static_assert "
-    "static_cast struct switch template this thread_local throw true try typedef typeid typename typeof union unsigned using virtual void "
-    "volatile wchar_t "
-    "while xor xor_eq NULL EOF errno stdin stdout stderr assert "
-    "linux unix i386 int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t intptr_t uintptr_t size_t ptrdiff_t".split())
+    "default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long main mutable "
+    "namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires restrict "
+    "return short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef typeid "
+    "typename typeof union unsigned using virtual void volatile wchar_t while xor xor_eq NULL EOF errno stdin stdout stderr assert linux "
+    "unix i386 int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t intptr_t uintptr_t size_t ptrdiff_t".split())
 _OURS = re.compile(r"_?hl_|_?halide_|HL_|__|_[A-Z]|[uifcq]\d+x\d+u?$")
 
 

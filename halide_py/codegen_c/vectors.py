@@ -13,19 +13,6 @@ from ..ir import nodes as n
 from .ctypes_of import constant, value_type
 from .emitter import Emitter, is_atom
 
-_SCALAR = {
-    "i8": "int8_t",
-    "i16": "int16_t",
-    "i32": "int32_t",
-    "i64": "int64_t",
-    "u8": "uint8_t",
-    "u16": "uint16_t",
-    "u32": "uint32_t",
-    "u64": "uint64_t",
-    "f32": "float",
-    "f64": "double",
-}
-
 
 def shuffle(a: str, c: str, lanes: Iterable[int]) -> str:
     """Lanes of two vectors of one type; -1 where nobody cares."""

@@ -141,8 +141,7 @@ class Bounds:
 
     def sum_of(self, e: n.Expr, terms: linear.Terms, constant: int, wide: bool = False) -> Interval:
         """The interval of a linear form; `wide` takes variables as they are without conditions. No limits where numbers alone leave the
-        type:
-        the sum may wrap there, and its ends would."""
+        type: the sum may wrap there, and its ends would."""
         low: n.Expr | None = const(e.type.element_of(), 0)
         high = low
         first, last = constant, constant  # the ends' constants, exact
