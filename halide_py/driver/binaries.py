@@ -6,10 +6,10 @@ import os
 import shutil
 import struct
 import subprocess
-import tempfile
 from collections.abc import Sequence
 
 from ..errors import CompileError, InternalError
+from .scratch import scratch_folder
 from .toolchain import Toolchain
 
 
@@ -31,7 +31,7 @@ def archive(library: str, objects: Sequence[str], tools: Toolchain) -> None:
 def join_objects(objects: Sequence[str], library: str, joined: str, tools: Toolchain) -> None:
     """Join object files and all that a static library contains into one object. Raises CompileError when there is no linker."""
     if tools.is_zig:
-        with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:  # its linker for macOS takes no libraries here
+        with scratch_folder() as folder:  # its linker for macOS takes no libraries here
             _run([*tools.command[:-1], "ar", "x", library], "take a static library apart", folder)
             members = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
             _run([*tools.command, *tools.arch, "-r", *objects, *members, "-o", joined], "join object files")

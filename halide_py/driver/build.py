@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import tempfile
 from collections.abc import Sequence
 
 from ..codegen_c import text_of
@@ -29,6 +28,7 @@ from .c_compiler import Compilation
 from .compile import CompiledPipeline, Times
 from .fingerprint import header_version
 from .graph import Requirement
+from .scratch import scratch_folder
 from .toolchain import Toolchain
 
 # Every library compiled for this process has one entry of a fixed name, so that no pipeline needs a declaration of its own.
@@ -111,7 +111,7 @@ def link_inputs(module: LoweredModule) -> list[str]:
 def build(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: str, target: Target, requirements: Sequence[Requirement],
           tools: Toolchain, key: str, times: Times) -> CompiledPipeline:
     """Lower, compile and load a pipeline, and remember it under `key`, its fingerprint. Raises CompileError for what cannot be compiled."""
-    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder, Compilation(tools, folder) as compilation:
+    with scratch_folder() as folder, Compilation(tools, folder) as compilation:
 
         def observe(what: str, seconds: float, changed: n.Stmt | None) -> None:
             times.observe(what, seconds, changed)
@@ -126,7 +126,7 @@ def build(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: st
             built = os.path.join(folder, f"pipeline{next(_numbers)}.so")
             compilation.finish(texts, built, link_inputs(module))
             times.mark("C compile")
-            compiled = _loaded(cache.store(content, built) or built, name, all_args)
+            compiled = _loaded([p for p in (cache.store(content, built), built) if p], name, all_args)
     cache.remember_pipeline(key, content)
     times.mark("load")
     if next(_numbers) % _TRIM_EVERY == _TRIM_EVERY - 1:
@@ -144,19 +144,24 @@ def _from_same_text(content: str, name: str, args: tuple[LoweredArgument, ...]) 
         return None  # a file of another machine, say: compile again
 
 
-def _loaded(path: str, name: str, args: tuple[LoweredArgument, ...]) -> CompiledPipeline:
-    try:
-        return CompiledPipeline(path, name, args)
-    except InternalError as e:
-        missing = re.search(r"undefined symbol: (\w+)", str(e))
-        if missing is None:
-            raise
-        private = declared_only(missing[1])
-        if private:
-            raise CompileError(f"Pipeline {name}: {not_defined(private)}") from None
-        raise CompileError(f"Pipeline {name} calls the C function {missing[1]}, which no library of the process has; say where its code is "
-                           f"(library=, source=, "
-                           "objects=), or load it before with ctypes.CDLL(path, ctypes.RTLD_GLOBAL)") from None
+def _loaded(paths: Sequence[str], name: str, args: tuple[LoweredArgument, ...]) -> CompiledPipeline:
+    """The first of these files with one content that loads: a folder may be mounted such that nothing in it runs."""
+    for path in paths:
+        try:
+            return CompiledPipeline(path, name, args)
+        except InternalError as e:
+            why = e
+    missing = re.search(r"undefined symbol: (\w+)", str(why))
+    if missing is None:
+        if "map segment" in str(why):
+            raise CompileError(f"Pipeline {name} was compiled, but nothing in {os.path.dirname(path)} may be run (it is mounted noexec); "
+                               f"set HL_CACHE_DIR or TMPDIR to a folder where programs may") from None
+        raise why
+    private = declared_only(missing[1])
+    if private:
+        raise CompileError(f"Pipeline {name}: {not_defined(private)}") from None
+    raise CompileError(f"Pipeline {name} calls the C function {missing[1]}, which no library of the process has; say where its code is "
+                       f"(library=, source=, objects=), or load it before with ctypes.CDLL(path, ctypes.RTLD_GLOBAL)") from None
 
 
 def _sweep() -> None:

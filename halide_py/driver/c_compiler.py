@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -225,18 +226,26 @@ def _step(command: Sequence[str], data: bytes) -> None:
     _judge(command[0], done.returncode, done.stderr, data)
 
 
+# What the programs say when the machine, not the C text, is at fault; -9 is the signal of a system without memory.
+_MACHINE_AT_FAULT = re.compile(r"Cannot create temporary|No space left|out of memory|memory exhausted|Cannot allocate memory|Killed", re.I)
+
+
 def _judge(program: str, status: int, report: str, data: bytes) -> None:
     """Raise an error if a program of the toolchain failed; the C text is kept."""
     if status == 0:
         return
-    kept = os.path.join(tempfile.gettempdir(), f"halide_py-failed-{hashlib.sha256(data).hexdigest()[:12]}.cpp")
-    write_atomically(kept, data)
     lines = [x for x in report.splitlines() if "error" in x.lower()] or report.splitlines() or [f"status {status}"]
+    at_fault = next((x for x in report.splitlines() if _MACHINE_AT_FAULT.search(x)), "killed" if status == -9 else "")
+    name = os.path.basename(program)
+    if at_fault:
+        raise CompileError(f"The C compiler cannot work on this machine: {name} reports {at_fault.strip()!r}. It needs memory, and a "
+                           f"folder with space for temporary files, which TMPDIR names (in use: {tempfile.gettempdir()})")
     if lines[0].startswith(SOURCE_OF):
         raise CompileError(f"A C function given as source does not compile: {lines[0].strip()}. It is compiled as C++, together with the "
                            f"pipeline")
     private = declared_only(report)
     if private:
         raise CompileError(not_defined(private))
-    raise InternalError(f"{os.path.basename(program)} refused generated code: {lines[0].strip()}; please report this with the file kept as "
-                        f"{kept}")
+    kept = os.path.join(tempfile.gettempdir(), f"halide_py-failed-{hashlib.sha256(data).hexdigest()[:12]}.cpp") if data else ""
+    advice = f" with the file kept as {kept}" if kept and write_atomically(kept, data) else ""
+    raise InternalError(f"{name} refused generated code: {lines[0].strip()}; please report this{advice}")

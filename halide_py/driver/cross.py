@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import os
-import tempfile
 from pathlib import Path
 
 from ..errors import CompileError
@@ -19,6 +18,7 @@ from .binaries import archive, weakened
 from .c_compiler import compile_c
 from .cache import cache_dir, digest, write_atomically
 from .fingerprint import own_version
+from .scratch import scratch_folder
 from .toolchain import Toolchain, clang_command, toolchain, toolchain_of, x86_flags, zig_command
 
 _A, _O, _F = TargetArch, TargetOS, TargetFeature
@@ -122,7 +122,7 @@ def foreign_runtime(tools: Toolchain, renaming: str) -> bytes:
     kept = os.path.join(folder, f"runtime-{digest(tools.identity(), renaming, own_version())}.a") if folder else ""
     if kept and os.path.exists(kept):
         return Path(kept).read_bytes()
-    with tempfile.TemporaryDirectory(prefix="halide_py-") as work:
+    with scratch_folder() as work:
         before, library = Path(work, "before.h"), os.path.join(work, "runtime.a")
         before.write_text(renaming, encoding="utf-8")
         made = [os.path.join(work, name[:-1] + "o") for name in names]

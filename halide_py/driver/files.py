@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -35,6 +34,7 @@ from .cache import write_whole
 from .cross import foreign_runtime, has_runtime, is_foreign, runtime_advice, toolchain_for_files
 from .file_types import OutputFileType
 from .runtime_names import Prefixes, all_macros, macros, renamed, static_runtime
+from .scratch import scratch_folder
 from .toolchain import clang_toolchain
 from .viewer import viewer
 
@@ -81,7 +81,7 @@ def self_contained(text: str) -> str:
 
 def _compiled(unit: Unit, flags: Sequence[str]) -> bytes:
     """What the C compiler makes of a unit."""
-    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+    with scratch_folder() as folder:
         made = os.path.join(folder, "made")
         compile_object(unit.c_text(), made, unit.tools, folder, flags)
         return read_bytes(made)
@@ -110,7 +110,7 @@ def runtime_of(unit: Unit, folder: str) -> str:
 
 def object_file(unit: Unit) -> bytes:
     """One object: the pipelines, and the runtime unless the target says no_runtime."""
-    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+    with scratch_folder() as folder:
         made, joined, inside = os.path.join(folder, "made.o"), os.path.join(folder, "joined.o"), unit.has_runtime("object file")
         compile_object(unit.c_text(inside), made, unit.tools, folder)
         if not inside:
@@ -121,7 +121,7 @@ def object_file(unit: Unit) -> bytes:
 
 def static_library(unit: Unit) -> bytes:
     """A static library: the pipelines, and the runtime unless the target says no_runtime."""
-    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+    with scratch_folder() as folder:
         compiled, library, inside = (
             os.path.join(folder, f"{unit.name}.o"),
             os.path.join(folder, "library.a"),
@@ -136,7 +136,7 @@ def static_library(unit: Unit) -> bytes:
 
 def shared_library(unit: Unit) -> bytes:
     """A shared library with the runtime inside, and a list of its functions for `load_library`."""
-    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+    with scratch_folder() as folder:
         compiled = os.path.join(folder, f"{unit.name}.o")
         compile_object(unit.c_text(unit.contains_runtime) + listing(unit.described), compiled, unit.tools, folder)
         return linked(unit, [compiled, *link_inputs(unit.module)], folder)
@@ -275,7 +275,7 @@ def _runtime_alone(target: Target, prefixes: Prefixes) -> Unit:
 def runtime_object(target: Target, prefixes: Prefixes) -> bytes:
     """The runtime as one object file. Raises CompileError for machines it cannot be made for."""
     unit = _runtime_alone(target, prefixes)
-    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+    with scratch_folder() as folder:
         joined = os.path.join(folder, "runtime.o")
         join_objects([], runtime_of(unit, folder), joined, unit.tools)
         return read_bytes(joined)
@@ -288,5 +288,5 @@ def standalone_runtime(path: str, target: Target, prefixes: Prefixes = {}) -> No
     if path.endswith((".o", ".obj")):
         write_file(path, runtime_object(target, prefixes))
         return
-    with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+    with scratch_folder() as folder:
         write_file(path, read_bytes(runtime_of(_runtime_alone(target, prefixes), folder)))

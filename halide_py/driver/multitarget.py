@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -30,6 +29,7 @@ from .c_compiler import compile_object
 from .file_types import OutputFileType, extension
 from .files import check_paths, linked, made, read_bytes, runtime_object, runtime_of, self_contained, write, write_all
 from .runtime_names import macros, renamed
+from .scratch import scratch_folder
 from .toolchain import Toolchain
 
 _T, _F = OutputFileType, TargetFeature
@@ -143,12 +143,12 @@ class MultiTarget:
 
     def _object_files(self) -> list[bytes]:
         """An object for each target, then that of the function that chooses."""
-        with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+        with scratch_folder() as folder:
             return [read_bytes(path) for path in self._objects(folder)]
 
     def _static_library(self) -> bytes:
         """All of it, and the runtime unless the last target says no_runtime."""
-        with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+        with scratch_folder() as folder:
             objects, library = self._objects(folder), os.path.join(folder, "library.a")
             if self._last.has_runtime("static library"):
                 shutil.copyfile(runtime_of(self._last, folder), library)
@@ -157,7 +157,7 @@ class MultiTarget:
 
     def _shared_library(self) -> bytes:
         """All of it in a library for `load_library`."""
-        with tempfile.TemporaryDirectory(prefix="halide_py-") as folder:
+        with scratch_folder() as folder:
             inputs = {one: None for unit in self.units for one in link_inputs(unit.module)}
             return linked(self._last, [*self._objects(folder, listing(self._module)), *inputs], folder)
 

@@ -7,11 +7,11 @@ import hashlib
 import os
 import shlex
 import shutil
-import tempfile
 
 from ..errors import CompileError, InternalError
 from ..ir.target import cpu_flags
 from .c_compiler import Compilation, run
+from .scratch import scratch_folder
 from .toolchain import FLAGS, GCC_FLAGS, Toolchain
 
 _MACROS = ("SSE2", "SSSE3", "SSE4_1", "SSE4_2", "AVX", "AVX2", "FMA", "F16C", "BMI2", "POPCNT", "LZCNT", "AVX512F", "AVX512BW", "AVX512VL",
@@ -58,7 +58,7 @@ def _with_inner_programs(t: Toolchain) -> Toolchain:
     direct = Toolchain(t.command, t.kind, t.version, t.arch, t.features, t.processor, (str(paths[0]), *words), (str(paths[1]), *flags),
                        (str(paths[2]), *emulation, "-shared", "--hash-style=gnu"))
     try:
-        with tempfile.TemporaryDirectory(prefix="halide_py-") as folder, Compilation(direct, folder) as compilation:
+        with scratch_folder() as folder, Compilation(direct, folder) as compilation:
             compilation.finish(['extern "C" int hl_probe(void **a) { return a ? 1 : 0; }\n'], os.path.join(folder, "probe.so"))
     except InternalError:
         return t

@@ -7,12 +7,14 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import halide_py as hl
-from halide_py.driver import c_compiler, probe
+from halide_py.driver import build, c_compiler, probe
 from halide_py.driver import toolchain as tools
 from halide_py.errors import CompileError, InternalError
 from halide_py.ir.target import Target
@@ -125,3 +127,50 @@ def test_generated_code_under_the_undefined_behaviour_sanitizer(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     library = next(tmp_path.glob("*.so")).read_bytes()
     assert b"__ubsan" in library or b"ubsan" in library
+
+
+ADDS_SEVEN = """
+import halide_py as hl
+x = hl.Var("x")
+f = hl.Func("f")
+f[x] = x + 7
+try:
+    print(f.realize([3])[2])
+except hl.HalideError as error:
+    print(type(error).__name__, error)
+"""
+
+
+def _adds_seven(**environment: str) -> str:
+    env = {**os.environ, **environment}
+    return subprocess.run([sys.executable, "-c", ADDS_SEVEN], env=env, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_compiler_without_room_for_temporary_files_says_so(tmp_path: Path) -> None:
+    for cause in ("Cannot create temporary file in /x/: No such file or directory", "cc1plus: out of memory allocating 16 bytes"):
+        program = tmp_path / "compiler"
+        program.write_text(f'#!/bin/sh\ncase "$*" in *-dM*) exec g++ "$@";; esac\necho "{cause}" >&2; exit 1\n')
+        program.chmod(0o755)
+        said = _adds_seven(HL_CC=str(program), HL_CACHE_DIR=str(tmp_path / "cache"), HL_SANITIZE="")
+        assert said.startswith("CompileError") and cause in said and "TMPDIR" in said and "report this" not in said
+
+
+def test_a_cache_where_nothing_may_run_is_done_without(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    cache, loads = tmp_path / "cache", build.CompiledPipeline
+    monkeypatch.setenv("HL_CACHE_DIR", str(cache))
+    noexec = [str(cache)]
+
+    def load(path: str, *rest: Any) -> build.CompiledPipeline:
+        if any(path.startswith(folder) for folder in noexec):
+            raise InternalError(f"cannot load {path}: failed to map segment from shared object")
+        return loads(path, *rest)
+
+    monkeypatch.setattr(build, "CompiledPipeline", load)
+    f = hl.Func("f")
+    f[hl.Var("x")] = 7
+    assert f.realize([2])[1] == 7
+    noexec.append(tempfile.gettempdir())
+    g = hl.Func("g")
+    g[hl.Var("x")] = 8
+    with pytest.raises(CompileError, match="noexec.*HL_CACHE_DIR"):
+        g.realize([2])
