@@ -206,7 +206,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     `python file.py -g NAME -o FOLDER [-f FUNCTION] [-e KINDS] [-n BASE] target=host [PARAM=VALUE ...]`
     """
     try:
-        command = parse((sys.argv if argv is None else argv)[1:])
+        words = (sys.argv if argv is None else argv)[1:]
+        if words in (["-h"], ["--help"]):
+            print(_USAGE)
+            return
+        command = parse(words)
         if command.timeout != "0":
             signal.signal(signal.SIGALRM, _give_up)
             signal.alarm(int(command.timeout))

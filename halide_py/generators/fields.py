@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import CompileError
+from ..ir import build as b
+from ..ir import nodes as n
 from ..ir.names import anonymous_name, unique_name
 from ..ir.parameter import Parameter as ParameterData
 from ..ir.types import Type
@@ -76,7 +78,7 @@ class InputBuffer(ImageParam):
     direction, kind = ArgInfoDirection.Input, ArgInfoKind.Buffer
 
     def __init__(self, type: Type | None, dimensions: int | None) -> None:
-        self.param = ParameterData(anonymous_name("p"), type_of(type), True, -1 if dimensions is None else int(dimensions))
+        self.param = ParameterData(anonymous_name("p"), type_of(type), True, _dimensions(dimensions))
 
     def declared(self) -> tuple[list[Type], int]:
         """Types and dimensions as declared: no types, or -1, for what is left open."""
@@ -84,7 +86,8 @@ class InputBuffer(ImageParam):
 
     @staticmethod
     def bind(info: ArgInfo, value: Any) -> ImageParam:
-        """The instance's ImageParam: `value` if there is one, or with it as its data. Raises CompileError for a value that does not fit."""
+        """The instance's ImageParam: `value` if it is one, or over a Buffer, which the pipeline contains. Raises CompileError for a value
+        that does not fit."""
         if value is None:
             return ImageParam.of(ParameterData(_reserved(info.name), info.types[0], True, info.dimensions))
         if not isinstance(value, (Buffer, ImageParam)):
@@ -94,9 +97,22 @@ class InputBuffer(ImageParam):
         info.check([value.type()], value.dimensions())
         if isinstance(value, ImageParam):
             return value
-        image = ImageParam(info.types[0], info.dimensions, info.name)
-        image.set(value)
-        return image
+        return ImageParam.of(ParameterData(unique_name(info.name), info.types[0], True, info.dimensions, buffer=value, constant=True))
+
+
+class Given(Param):
+    """A scalar input with the number that `call()` was given, which the pipeline contains."""
+
+    def as_node(self) -> n.Expr:
+        return b.const(self.param.type, self.param.value)
+
+    def _limit(self, e: Any, which: str) -> n.Expr | None:
+        """Raises CompileError when the number is beyond a limit that is known."""
+        limit = super()._limit(e, which)
+        known, value = None if limit is None else b.as_const(limit), self.param.value
+        if known is not None and (value < known if which == "minimum" else value > known):
+            raise CompileError(f"Input {self.param.name.partition('$')[0]} was given {value}, and its {which} is {known}.")
+        return limit
 
 
 class InputScalar(Param):
@@ -113,7 +129,8 @@ class InputScalar(Param):
 
     @staticmethod
     def bind(info: ArgInfo, value: Any) -> Param:
-        """The instance's Param: `value` if it is one, or with it as its value. Raises CompileError for a value that does not fit."""
+        """The instance's Param: `value` if it is one, or a number that the pipeline contains. Raises CompileError for a value that does
+        not fit."""
         if value is None:
             free = Param(info.types[0])
             free.param.name = _reserved(info.name)
@@ -123,7 +140,7 @@ class InputScalar(Param):
             return value
         if not isinstance(value, (bool, int, float)):
             raise CompileError(f"Input {info.name} requires a Param (or scalar literal) argument when using call(), but saw {value}.")
-        return Param(info.types[0], info.name, value)
+        return Given(info.types[0], info.name, value)
 
 
 class OutputBuffer(Func):
@@ -135,7 +152,7 @@ class OutputBuffer(Func):
     direction, kind = ArgInfoDirection.Output, ArgInfoKind.Buffer
 
     def __init__(self, types: Type | None, dimensions: int | None) -> None:
-        super().__init__(types_of(types), -1 if dimensions is None else int(dimensions), "")
+        super().__init__(types_of(types), _dimensions(dimensions), "")
 
     def declared(self) -> tuple[list[Type], int]:
         """Types and dimensions as declared: no types, or -1, for what is left open."""
@@ -156,6 +173,13 @@ class OutputScalar(OutputBuffer):
 
 Input = (InputBuffer, InputScalar)
 Output = (OutputBuffer, OutputScalar)
+
+
+def _dimensions(given: int | None) -> int:
+    """A declared number of dimensions; -1 is an open one."""
+    if given is not None and (not isinstance(given, int) or given < 0):
+        raise TypeError(f"the number of dimensions of an input or output is an int from 0 on, or None, not {given!r}")
+    return -1 if given is None else given
 
 
 def _reserved(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import CompileError
 from ..ir.target import Target
@@ -19,6 +19,7 @@ from .fields import ArgInfo, ArgInfoDirection, GeneratorParam, Input, Output
 from .names import check_field_name
 from .types import UNSPECIFIED, parse_value
 
+G = TypeVar("G", bound="Generator")
 _ORDER_WARNING = ("declares an Input after an Output. The C function takes all inputs first; declare them first, or override "
                   "allow_out_of_order_inputs_and_outputs() to return True")
 
@@ -34,9 +35,10 @@ class Generator(ABC):
 
     registered_name = ""
     alias_params: Mapping[str, Any] = {}
+    _given: Mapping[str, Any] = {}  # to made()
 
     def __init__(self, generator_params: dict[str, Any] = {}) -> None:  # noqa: B006  Halide's signature; never changed
-        if not isinstance(generator_params, dict):
+        if not isinstance(generator_params, dict) or not isinstance(self._given, dict):
             raise CompileError("generator_params must be a dict")
         context = active_generator_context()
         asked = context.autoscheduler_params()
@@ -47,7 +49,7 @@ class Generator(ABC):
         self._requirements: list[tuple[Any, tuple[Any, ...]]] = []
         self._pipeline: Pipeline | None = None
         self._configuring = False
-        self._open = self._take_params({**self.alias_params, **generator_params})
+        self._open = self._take_params({**self.alias_params, **self._given, **generator_params})
         self._declare_fields()
         if self._open:
             raise CompileError(f"Generator {self.registered_name} has no GeneratorParam(s) named: {list(self._open)}")
@@ -109,13 +111,23 @@ class Generator(ABC):
     # -- using one
 
     @classmethod
+    def made(cls: type[G], generator_params: Mapping[str, Any]) -> G:
+        """An instance, of a class whose own `__init__` takes nothing, too."""
+        if cls.__abstractmethods__:
+            raise CompileError(f"Generator {cls.registered_name} has no {'(), '.join(sorted(cls.__abstractmethods__))}(); define it.")
+        made = cls.__new__(cls)
+        made._set("_given", generator_params)
+        made.__init__()  # type: ignore[misc]
+        return made
+
+    @classmethod
     def call(cls, *args: Any, **kwargs: Any) -> Any:
         """The output Func (a tuple of them for several) of a pipeline on the given inputs, by position or name.
 
         Buffers, ImageParams, Params and numbers are inputs; `generator_params` is a dict of GeneratorParams.
         Raises CompileError for counts, names, types and dimensions that do not fit.
         """
-        generator = cls(kwargs.pop("generator_params", {}))
+        generator = cls.made(kwargs.pop("generator_params", {}))
         name, groups = generator.registered_name, generator._input_groups()
         if len(args) > len(groups):
             raise CompileError(f"Generator '{name}' allows at most {len(groups)} positional args, but {len(args)} were specified.")

@@ -63,7 +63,7 @@ def create_generator(name: str, context: GeneratorContext, generator_params: Map
         raise CompileError(f"Generator not found: {name}\nDid you mean:{known}" if known else f"Generator not found: {name}; none is "
                                                                                               f"registered")
     with context:
-        return cls(dict(generator_params))
+        return cls.made(dict(generator_params))
 
 
 def create_callable_from_generator(

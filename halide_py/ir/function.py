@@ -7,7 +7,7 @@ Function a `FuncSchedule` (where it is computed and stored). Stage 0 is the pure
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -322,6 +322,12 @@ class Function:
     def stage_name(self, stage: int) -> str:
         """The prefix of a stage's loop names: `f.s0`."""
         return f"{self.name}.s{stage}"
+
+    def declare_outputs(self, types: Sequence[Type], dimensions: int) -> None:
+        """Make `output_params`; those that users constrained before the definition stay."""
+        if not self.output_params:
+            names = [self.name] if len(types) == 1 else [f"{self.name}.{i}" for i in range(len(types))]
+            self.output_params = [Parameter(name, t, True, dimensions) for name, t in zip(names, types)]
 
     def buffer_name(self, index: int) -> str:
         """Name of the buffer of tuple element `index`: `f`, or `f.0`, `f.1` for tuples."""

@@ -51,7 +51,7 @@ def infer_arguments(outputs: Sequence[Function], requirements: Sequence[Requirem
 def is_embedded(p: Parameter) -> bool:
     """Whether a parameter stands for a concrete Buffer used in an expression, rather than an ImageParam whose data is given for each
     run."""
-    return p.is_buffer and p.buffer is not None and p.buffer.is_bound_to(p)
+    return p.is_buffer and p.constant
 
 
 def _given(a: Any) -> Any:

@@ -130,10 +130,6 @@ class Buffer(BufferViews):
             self.storage.param = p
         return p
 
-    def is_bound_to(self, p: Parameter) -> bool:
-        """Whether `p` stands for this very Buffer."""
-        return self.storage.param is p
-
     def _defined(self, call: str) -> Storage:
         if self.storage.array is None and not self.storage.query:
             raise CompileError(f"Undefined buffer calling method {call}(); give it an array, or a type and sizes")

@@ -17,7 +17,7 @@ from ..ir.function import Function
 from ..ir.module import LinkageType, LoweredArgument, RuntimeLinkage
 from ..ir.target import Target, get_target_from_environment
 from ..ir.target_words import TargetFeature
-from .argument import argument_list, infer_arguments, lowered_arguments
+from .argument import argument_list, infer_arguments, is_embedded, lowered_arguments
 from .module import Module
 from .schedule_warnings import warn_about_schedules
 
@@ -66,7 +66,7 @@ class CompileTo:
         warn_about_schedules(functions)
         given = infer_arguments(functions, self.requirements) if arguments is None else argument_list(arguments)
         if arguments is None:
-            given = [a for a in given if a.param is None or a.param.buffer is None or not a.param.buffer.is_bound_to(a.param)]
+            given = [a for a in given if a.param is None or not is_embedded(a.param)]
         args = lowered_arguments(given, functions, self.requirements)
         constants = [_constant(a) for a in args[len(given):]]
         name = fn_name or functions[0].name.partition("$")[0]

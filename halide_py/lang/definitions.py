@@ -15,7 +15,6 @@ from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import OUTERMOST, Definition, Dim, Function, ReductionDomain, StageSchedule, StorageDim
 from ..ir.intrinsics import intrinsic
-from ..ir.parameter import Parameter
 from ..ir.printer import to_text
 from ..ir.traverse import Rec, free_variables, nodes_of, rewrite
 from ..ir.types import INT32, UInt
@@ -143,7 +142,7 @@ def _define_pure(f: Function, places: Sequence[Any], values: tuple[n.Expr, ...])
     f.args, f.types = tuple(names), tuple(v.type for v in values)
     f.pure = Definition(tuple(n.Variable(INT32, v) for v in names), values, schedule=schedule, where=where)
     f.schedule.storage_dims = [StorageDim(v) for v in names]
-    f.output_params = [Parameter(f.buffer_name(i), t, True, len(names)) for i, t in enumerate(f.types)]
+    f.declare_outputs(f.types, len(names))
     f.where = f.where or where
 
 

@@ -165,7 +165,7 @@ def _record(f: Function, extern: ExternStage, names: Sequence[str], types: tuple
     dims = [*(Dim(v, n.ForType.Extern) for v in names), Dim(OUTERMOST)]
     f.pure = Definition(variables, values, schedule=StageSchedule(dims=dims), where=where)
     f.schedule.storage_dims = [StorageDim(v) for v in names]
-    f.output_params = [Parameter(f.buffer_name(i), t, True, len(names)) for i, t in enumerate(types)]
+    f.declare_outputs(types, len(names))
     f.where = f.where or where
     for a in extern.args:
         if isinstance(a, Function):

@@ -260,7 +260,7 @@ class FuncQueries:
     def output_buffer(self) -> OutputImageParam:
         """The output buffer, to constrain its shape or to use its bounds in expressions.
 
-        Raises CompileError while undefined.
+        Raises CompileError for an undefined Func without declared types and dimensions.
 
         >>> f = hl.Func()
         >>> f[x] = x
@@ -272,12 +272,16 @@ class FuncQueries:
     def output_buffers(self) -> list[OutputImageParam]:
         """One a value.
 
-        Raises CompileError while undefined.
+        Raises CompileError for an undefined Func without declared types and dimensions.
 
         >>> f = hl.Func()
         >>> f[x] = (x, x)
         >>> len(f.output_buffers())
         2
         """
-        self._pure("output_buffers")
-        return [OutputImageParam.of(p) for p in self.function.output_params]
+        f = self.function
+        if f.pure is None and f.required_types and f.required_dimensions >= 0:
+            f.declare_outputs(f.required_types, f.required_dimensions)
+        else:
+            self._pure("output_buffers")
+        return [OutputImageParam.of(p) for p in f.output_params]

@@ -121,7 +121,7 @@ def _clone(f: Function, name: str) -> Function:
     schedule = replace(s, storage_dims=[replace(d) for d in s.storage_dims], bounds=list(s.bounds), estimates=list(s.estimates))
     new = replace(f, name=name, pure=definition(f.pure), updates=[definition(u) for u in f.updates], schedule=schedule, wrappers={},
                   trace_tags=list(f.trace_tags))
-    new.output_params = [Parameter(new.buffer_name(i), t, True, len(f.args)) for i, t in enumerate(f.types)]
+    new.declare_outputs(f.types, len(f.args))
     return new
 
 

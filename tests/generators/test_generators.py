@@ -130,10 +130,65 @@ def adds(*args: Any) -> Any:
     (lambda: hl.generator(name="scaled")(Base), hl.CompileError, "The Generator name scaled is already in use"),
     (lambda: hl.alias(another={})(Base), hl.CompileError, "in conjunction with @generator"),
     (lambda: hl.InputBuffer("uint8", 1), hl.CompileError, "Expected a Halide Type"),
+    (lambda: hl.InputBuffer(U8, "1"), TypeError, "number of dimensions of an input or output is an int from 0 on, or None, not '1'"),
+    (lambda: hl.OutputBuffer(U8, -2), TypeError, "not -2"),
+    (lambda: hl.generator(name="idle")(type("Idle", (), {"output": hl.OutputBuffer(U8, 1)})).call(), hl.CompileError, r"idle has no generate\(\)"),
+    (lambda: Limited.call(array(1), 11), hl.CompileError, "Input bias was given 11, and its maximum is 10"),
 ])
 def test_mistakes_are_named(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make()
+
+
+@hl.generator(name="limited")
+class Limited:
+    """Its own `__init__` takes nothing, and it constrains an output before it is defined."""
+    factor = hl.GeneratorParam(1)
+    source = hl.InputBuffer(F32, 1)
+    bias = hl.InputScalar(int)
+    output = hl.OutputBuffer(F32, 1)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.extra = 1
+
+    def generate(self) -> None:
+        self.bias.set_range(0, 10)
+        self.output.output_buffer().dim(0).set_min(0)
+        self.output[x] = self.source[x % 3] * self.factor + self.bias + self.extra
+
+
+@hl.generator(name="containing")
+class Containing:
+    image = hl.InputBuffer(F32, 1)
+    output = hl.OutputBuffer(F32, 1)
+
+    def generate(self) -> None:
+        table = Limited.call(array(10, 20, 30), 2, generator_params={"factor": 3})
+        self.output[x] = self.image[x] + table[x]
+
+
+def test_numbers_and_buffers_given_to_a_call_are_part_of_the_pipeline(tmp_path: Path) -> None:
+    run(parse(f"-g containing -o {tmp_path} -e shared_library,stmt,hlpipe target=host".split()))
+    saved = hl.deserialize_pipeline(tmp_path / "containing.hlpipe")
+    saved.compile_to_shared_library(str(tmp_path / "again"), [a for a in saved.infer_arguments() if a.name == "image"], "again")
+    for name in ("containing.so", "again.so"):
+        out = np.zeros(4, np.float32)
+        hl.load_library(tmp_path / name)(np.array([1, 2, 3, 4], np.float32), out)
+        assert out.tolist() == [34, 65, 96, 37]
+    assert "bias" not in (tmp_path / "containing.stmt").read_text()
+    with pytest.raises(hl.HalideError, match="min"):
+        Limited.call(array(1, 2, 3), 1).realize(hl.Buffer.make_with_shape_of(shifted(array(1, 2))))
+
+
+def shifted(b: hl.Buffer) -> hl.Buffer:
+    b.set_min([1])
+    return b
+
+
+def test_usage_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    hl.main(["file.py", "--help"])
+    assert capsys.readouterr().out.startswith("usage: [-g GENERATOR]")
 
 
 def test_inputs_after_outputs_warn() -> None:
