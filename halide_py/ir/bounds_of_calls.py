@@ -64,18 +64,35 @@ def _lerp(b: Bounds, e: n.Call) -> Interval:
 
 
 def _masked(b: Bounds, name: str, x: Interval, mask: int, t: Type) -> Interval:
-    """`x` with some bits kept, set or flipped by a constant: what the bits of the mask are worth is all that it can move. With the last
-    bits cleared, or set, it is rounded down, or up to just before the next multiple."""
+    """`x` with some bits kept or set by a constant: what the bits of the mask are worth is all that it can move. With the last bits
+    cleared, or set, it is rounded down, or up to just before the next multiple."""
     if mask < 0 and name == "bitwise_or":
         return b.constant(t, (mask, -1))
     worth = mask if mask >= 0 else ~mask
-    if worth & (worth + 1) == 0 and name != "bitwise_xor":
+    if worth & (worth + 1) == 0:
         size, rest = const(t, worth + 1), const(t, max(mask, 0))
         return b.monotone(x, lambda end: n.Add(n.Mul(n.Div(end, size), size), rest))
-    down, up = {"bitwise_and": (worth, 0), "bitwise_or": (0, worth), "bitwise_xor": (worth, worth)}[name]
+    down, up = (worth, 0) if name == "bitwise_and" else (0, worth)
     low = None if x.min is None else b.simple(n.Sub(x.min, const(t, down)))
     high = None if x.max is None else b.simple(n.Add(x.max, const(t, up)))
-    return _complemented(b, Interval(low, high), t) if mask < 0 and name == "bitwise_xor" else Interval(low, high)
+    return Interval(low, high)
+
+
+def _flipped(b: Bounds, x: Interval, mask: int, t: Type) -> Interval:
+    """`x` with some bits flipped: it moves by no more than they are worth, and stays among the numbers that differ in these and lower bits."""
+    worth = mask if mask >= 0 else ~mask
+    last = (1 << worth.bit_length()) - 1
+    if last >= t.max_value():
+        return type_interval(t)
+    size = const(t, last + 1)
+
+    def limit(end: n.Expr, place: int, move: int, nearer: type[n.Max | n.Min]) -> n.Expr:
+        block = n.Add(n.Mul(n.Div(end, size), size), const(t, place))
+        return b.simple(block if worth == last else nearer(block, n.Add(end, const(t, move))))
+
+    low = None if x.min is None else limit(x.min, 0, -worth, n.Max)
+    high = None if x.max is None else limit(x.max, last, worth, n.Min)
+    return _complemented(b, Interval(low, high), t) if mask < 0 else Interval(low, high)
 
 
 def _complemented(b: Bounds, x: Interval, t: Type) -> Interval:
@@ -93,7 +110,8 @@ def _bitwise(b: Bounds, e: n.Call) -> Interval:
     x, y = b.bounds(e.args[0]), b.bounds(e.args[1])
     mask = as_int(e.args[1])
     if mask is not None and t.overflow_is_undefined() and (mask < 0 or e.name != "bitwise_and"):
-        return _masked(b, e.name, x, mask, t).intersection(_of_signs(b, e.name, x, y, t))
+        moved = _flipped(b, x, mask, t) if e.name == "bitwise_xor" else _masked(b, e.name, x, mask, t)
+        return moved.intersection(_of_signs(b, e.name, x, y, t))
     return _of_signs(b, e.name, x, y, t)
 
 
