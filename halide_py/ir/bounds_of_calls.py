@@ -79,7 +79,7 @@ def _masked(b: Bounds, name: str, x: Interval, mask: int, t: Type) -> Interval:
 
 
 def _flipped(b: Bounds, x: Interval, mask: int, t: Type) -> Interval:
-    """`x` with some bits flipped: it moves by no more than they are worth, and stays among the numbers that differ in these and lower bits."""
+    """`x` with some bits flipped: it moves by no more than they are worth, and stays in its block of a power of two."""
     worth = mask if mask >= 0 else ~mask
     last = (1 << worth.bit_length()) - 1
     if last >= t.max_value():

@@ -16,7 +16,7 @@ from ..driver.abi import DEVICE_DIRTY, HOST_DIRTY, RawBuffer
 from ..errors import CompileError, HalideError
 from ..ir import nodes as n
 from ..ir.names import anonymous_name, unique_name
-from ..ir.parameter import DimConstraint, Parameter
+from ..ir.parameter import Parameter
 from ..ir.types import Type
 from .buffer_dimension import BufferDimension
 from .buffer_views import BufferViews
@@ -120,14 +120,12 @@ class Buffer(BufferViews):
         if p is None:
             a = self.array
             _note_embedded(a.nbytes)
-            dense = bool(a.ndim) and a.strides[0] == a.itemsize
             name = self.name()
             # no Func may have the same
             p = Parameter(name if self.storage.anonymous else unique_name(name), self.storage.type, True, a.ndim)
-            if a.ndim and not dense:
-                p.dims[0] = DimConstraint()  # inputs are dense by default; this one is not
             p.buffer, p.constant = Buffer.of_storage(self.storage), True
             self.storage.param = p
+            self.storage.promise_strides()
         return p
 
     def _defined(self, call: str) -> Storage:

@@ -15,8 +15,10 @@ import numpy as np
 
 from ..driver.abi import RawBuffer, address_of, element_strides
 from ..errors import CompileError
+from ..ir.build import i32
 from ..ir.parameter import Parameter
 from ..ir.types import BFloat, Bool, Float, Int, Type, UInt
+from .edits import count_edit
 
 Array = np.ndarray[Any, Any]
 Shape = list[tuple[int, int, int]]  # (min, extent, stride in elements) of each dimension, innermost first
@@ -27,6 +29,7 @@ TYPE_OF: dict[np.dtype[Any], Type] = {
 }
 DTYPE_OF: dict[Type, np.dtype[Any]] = {**{t: d for d, t in TYPE_OF.items()}, BFloat(16): np.dtype(np.uint16)}
 LARGEST = 2**31 - 1
+_TOGETHER = 8  # elements
 
 
 def dtype_of(t: Type) -> np.dtype[Any]:
@@ -146,3 +149,14 @@ class Storage:
     def replace(self, array: Array, mins: Sequence[int]) -> None:
         """Another view of memory."""
         self.array, self.mins, self.raw = array, list(mins), None
+        self.promise_strides()
+
+    def promise_strides(self) -> None:
+        """Tell pipelines that use this Buffer of strides that keep a vector's elements together, such as the 3 of interleaved RGB: those
+        are loaded densely and shuffled. Other strides are asked for at run time, so that images of all sizes share a compiled pipeline."""
+        p = self.param
+        if p is None or self.array is None:
+            return
+        for d, stride in zip(p.dims, element_strides(self.array)):
+            d.stride = i32(stride) if abs(stride) <= _TOGETHER else None
+        count_edit()

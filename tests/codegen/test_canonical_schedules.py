@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -199,3 +200,17 @@ def test_closures_hold_what_the_task_uses(tmp_path: Path) -> None:
     for parameter in re.findall(r"const (\w+)[,)]", signature[1] + ")"):
         assert re.search(rf"\b{parameter}\b", signature[2]), f"{parameter} is passed and not used"
     assert text.count("halide_do_par_for(") == 1
+
+
+def test_channels_of_an_interleaved_buffer_are_loaded_densely(tmp_path: Path) -> None:
+    """What is known of a Buffer in an expression: its elements are three apart, or its first dimension is that of the rows."""
+    image_rgb, turned = hl.Buffer(np.zeros((20, 100, 3), np.uint8)), hl.Buffer(np.zeros((100, 20), np.float32).T)
+    gray, sums = hl.Func("gray"), hl.Func("sums")
+    gray[x, y] = hl.u8((hl.u16(image_rgb[0, x, y]) + image_rgb[1, x, y] + image_rgb[2, x, y]) // 3)
+    gray.vectorize(x, 16)
+    sums[y, x] = turned[x, y] + 1.0
+    sums.vectorize(y, 8)
+    for f in (gray, sums):
+        text = c_text(f, [], tmp_path)
+        loop = innermost_loops(text)[0]
+        assert counts(loop)[0] >= 1 and not re.search(r"_stride_|gather", loop)

@@ -260,3 +260,19 @@ def test_inputs_of_any_layout(make: Any) -> None:
         f.realize(b)
     with pytest.raises(ValueError, match="read-only"):
         b.fill(0)
+
+
+def test_a_buffer_that_changes_its_layout_after_a_pipeline_was_compiled() -> None:
+    x, y = hl.Var("x"), hl.Var("y")
+    a = np.arange(20, dtype=np.int32).reshape(5, 4)
+    for change in (lambda b: b.transpose(0, 1), lambda b: b.crop([(1, 3), (1, 3)]), lambda b: b.set_min([1, 1])):
+        b = hl.Buffer(a[:, ::2].repeat(2, 1))
+        f = hl.Func("f")
+        f[x, y] = b[x, y] * 2
+        f.vectorize(x, 2)
+        assert f.realize([4, 4])[3, 2] == b[3, 2] * 2
+        change(b)
+        out = hl.Buffer(hl.Int(32), [3, 3])
+        out.set_min([1, 1])
+        f.realize(out)
+        assert all(out[i, j] == b[i, j] * 2 for i in (1, 2, 3) for j in (1, 2, 3))
