@@ -164,8 +164,8 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     "Param": (lambda: hl.propagate_tangents(defined(FLOATS[x]), [(hl.Param(hl.Float(32), "k"), hl.f64(1))]), "must be one value of type float32"),
     "bits": (lambda: hl.propagate_tangents(defined(hl.reinterpret(hl.Float(32), hl.reinterpret(hl.UInt(32), FLOATS[x]))), [(FLOATS, FLOATS)]), "Reinterpret.*no gradient rule"),
     "no bounds": (lambda: hl.check_gradients(defined(FLOATS[x]), [FLOATS]), "has 1 dimensions; give bounds"),
-    "no data": (lambda: hl.check_gradients(defined(FLOATS[x]), [hl.ImageParam(hl.Float(32), 1, "empty")], [(0, 4)]), "empty has no data"),
-    "no value": (lambda: hl.check_gradients(defined(FLOATS[x]), [hl.Param(hl.Float(32), "unset")], [(0, 4)]), "unset has no value"),
+    "no data": (lambda: hl.check_gradients(defined(FLOATS[x]), [hl.ImageParam(hl.Float(32), 1, "empty_row")], [(0, 4)]), "empty_row has no data"),
+    "no value": (lambda: hl.check_gradients(defined(FLOATS[x]), [hl.Param(hl.Float(32), "unset_rate")], [(0, 4)]), "unset_rate has no value"),
     "wrt": (lambda: hl.check_gradients(defined(FLOATS[x]), [INTEGERS], [(0, 4)]), "wrt takes float"),
 }
 
