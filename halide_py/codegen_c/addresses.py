@@ -6,6 +6,7 @@ compilers find what does not change in a loop, but do not bring it together and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, TypeGuard
 
 from ..ir import build as b
@@ -155,6 +156,41 @@ def address(em: Emitter, name: str, t: Type, base: n.Expr | None, offset: int) -
     return p + (f" + {at}" if at else "") + signed(offset)
 
 
+def strided(em: Emitter, name: str, t: Type, base: n.Expr | None, stride: n.Expr, offset: int) -> Callable[[int], str]:
+    """The address of element base + offset + stride * i for any i."""
+    known = b.as_int(stride)
+    if known is not None:
+        return lambda i: address(em, name, t, base, offset + known * i)
+    step = _step(em, stride)
+
+    def at(i: int) -> str:
+        return _stepped(em, name, t, base, stride, i // 4) + (f" + {i % 4} * {step}" if i % 4 else "") + signed(offset)
+
+    return at
+
+
+def _step(em: Emitter, stride: n.Expr) -> str:
+    key = (stride, "step")
+    found = em.memo.get(key)
+    if found is None:
+        found = em.name("int64_t", wide(em, stride))
+        em.remember(key, found, stride)
+    return found
+
+
+def _stepped(em: Emitter, name: str, t: Type, base: n.Expr | None, stride: n.Expr, fours: int) -> str:
+    """A pointer to base + 4 * stride * fours. Compilers shall not look into it: of so many they would keep each distance in memory."""
+    key = ("stepped", name, t, base, stride, fours)
+    found = em.memo.get(key)
+    if found is None:
+        text = f"{_stepped(em, name, t, base, stride, fours - 1)} + 4 * {_step(em, stride)}" if fours else address(em, name, t, base, 0)
+        found = em.unit.fresh(f"{name}_at")
+        em.line(f"{memory_type(t)} *{found} = {text};")
+        em.line(f'__asm__("" : "+r"({found}));')
+        em.remember(key, found, base or stride)
+    return found
+
+
 def element(em: Emitter, name: str, t: Type, index: n.Expr) -> str:
     """One element as an lvalue."""
     base, offset = split_constant(index)
@@ -178,6 +214,10 @@ def elements(em: Emitter, name: str, t: Type, index: n.Expr, start: int, count: 
     if line is not None:
         p, at = place(em, name, t, line.base)
         return [_subscript(p, at, line.offset + line.stride * i) for i in range(count)]
+    if isinstance(index, n.Ramp) and index.base.type.is_scalar():
+        first, offset = split_constant(index.base)
+        each = strided(em, name, t, first, index.stride, offset)
+        return [f"*({each(i)})" for i in range(start, start + count)]
     rest, base = without_broadcasts(index)
     if em.machine.large_buffers and is_far(index):
         rest = in_64_bits(rest)

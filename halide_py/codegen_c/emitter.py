@@ -25,6 +25,7 @@ from .unit import Unit
 
 if TYPE_CHECKING:
     from .profiling import Profile
+    from .transposes import Column, Group
 
 LONG = 90  # characters of an operand before it gets a name
 _ATOM = re.compile(r"[\w.]+")
@@ -121,6 +122,7 @@ class Emitter:
         self.scopes: list[list[Key]] = [[]]
         self.loops: list[OpenLoop] = []
         self.strided: dict[Key, tuple[int, int]] = {}  # groups of strided loads in the straight-line code being written: see memory
+        self.columns: dict[Group, dict[int, Column]] = {}  # loads of this code that are turned together: see transposes
         self.writes: dict[n.Stmt, int] = {}
         self.expansions: dict[Key, n.Expr] = {}
 

@@ -11,7 +11,7 @@ from ..ir import nodes as n
 from ..ir.intrinsics import PLACES
 from ..ir.traverse import nodes_of
 from ..ir.types import Type
-from . import allocations, atomics, closures, memory
+from . import allocations, atomics, closures, memory, stores
 from .ctypes_of import comment, memory_type
 from .emitter import Emitter
 from .expressions import bind
@@ -30,10 +30,11 @@ def stmt(em: Emitter, s: n.Stmt) -> None:
 
 def body(em: Emitter, s: n.Stmt) -> None:
     """Straight-line code up to the loops in it: its strided loads are grouped first."""
-    outer, em.strided = em.strided, {}
+    outer = em.strided, em.columns
+    em.strided, em.columns = {}, {}
     memory.note_strided_loads(em, _loads(s))
     stmt(em, s)
-    em.strided = outer
+    em.strided, em.columns = outer
 
 
 def _stores(s: n.Stmt) -> bool:
@@ -71,13 +72,10 @@ def _block(em: Emitter, s: n.Block) -> None:
             closures.serial(em, s.stmts[i], body)
             i += 1
             continue
-        group = memory.interleaved(s.stmts[i:i + memory.MAX_STRIDE])
-        if group:
-            memory.store_interleaved(em, s.stmts[i:i + group])  # type: ignore[arg-type]
-            i += group
-        else:
+        together = stores.group(em, s.stmts[i:])
+        if not together:
             stmt(em, s.stmts[i])
-            i += 1
+        i += max(together, 1)
 
 
 def _may_be_apart(em: Emitter, s: n.Stmt) -> bool:
@@ -170,7 +168,7 @@ def _atomic(em: Emitter, s: n.Atomic) -> None:
 
 
 def _store(em: Emitter, s: n.Store) -> None:
-    memory.store(em, s)
+    stores.store(em, s)
 
 
 def _allocate(em: Emitter, s: n.Allocate) -> None:

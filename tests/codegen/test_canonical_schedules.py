@@ -79,6 +79,20 @@ def test_interleaved_channels_are_shuffled_in_registers(tmp_path: Path) -> None:
     assert counts(loop) == (3, 3) and "pshufb" in loop and not re.search(BRANCHES + r"|\w\[", loop)
 
 
+@pytest.mark.parametrize("lanes_of_rows", [True, False])
+def test_transposes_turn_blocks_in_registers(lanes_of_rows: bool, tmp_path: Path) -> None:
+    """Rows are loaded and stored whole, whichever side of the block is the vector's."""
+    source, out = image(hl.UInt(16), 2), hl.Func("out")
+    out[x, y] = source[y, x]
+    out.tile(x, y, xi, yi, 8, 8, hl.TailStrategy.RoundUp)
+    if lanes_of_rows:
+        out.vectorize(xi).unroll(yi)
+    else:
+        out.vectorize(yi).unroll(xi)
+    (loop,) = innermost_loops(c_text(out, [source], tmp_path))
+    assert counts(loop) == (8, 8) and loop.count("__builtin_shufflevector") == 24 and not re.search(BRANCHES + r"|\w\[", loop)
+
+
 def test_every_second_pixel_is_picked_from_dense_loads(tmp_path: Path) -> None:
     source, out = image(hl.Float(32), 2), hl.Func("out")
     out[x, y] = (source[2 * x, 2 * y] + source[2 * x + 1, 2 * y] + source[2 * x, 2 * y + 1] + source[2 * x + 1, 2 * y + 1]) / 4
