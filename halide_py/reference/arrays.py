@@ -87,7 +87,7 @@ def convert(a: Array, source: Type, target: Type) -> Array:
         return a.astype(value_dtype(target))
     if source.is_float() and _native(target) and np.all(np.abs(a.astype(np.float64)) < 2.0**62):
         return a.astype(np.int64).astype(value_dtype(target))
-    return each(lambda v: scalar.convert(v, source, target), target, a)
+    return each(scalar.conversion(source, target), target, a)
 
 
 def reinterpret(a: Array, source: Type, target: Type) -> Array:

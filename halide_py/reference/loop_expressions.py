@@ -24,6 +24,24 @@ Action = Callable[[], None]
 Array = np.ndarray[Any, Any]
 
 
+class TooMuchWork(InternalError):
+    """A program takes more iterations than its interpreter was given."""
+
+
+class Budget:
+    """How many iterations of loops may still be run, all threads together; None: any number."""
+
+    def __init__(self, iterations: int | None = None) -> None:
+        self.left = iterations
+
+    def spend(self, iterations: int) -> None:
+        """Take from it. Raises TooMuchWork where it does not suffice."""
+        if self.left is not None:
+            self.left -= iterations
+            if self.left < 0:
+                raise TooMuchWork("This program takes more iterations than its interpreter was given")
+
+
 class _Undefined:
     """The value of `undef`."""
 
@@ -46,6 +64,9 @@ def _lanewise(op: Operation, args: list[Thunk], lanes: int) -> Thunk:
             a, b = args
             return lambda: op(a(), b())
         return lambda: op(*[f() for f in args])
+    if len(args) == 2:
+        a, b = args
+        return lambda: [op(x, y) for x, y in zip(each_lane(a(), lanes), each_lane(b(), lanes), strict=True)]
     return lambda: [op(*each) for each in zip(*[each_lane(f(), lanes) for f in args], strict=True)]
 
 
@@ -56,8 +77,8 @@ def _printed(value: Value) -> str:
 class Evaluator:
     """Values of names, memory by name, and the closures made so far."""
 
-    def __init__(self, externs: Mapping[str, Operation] | None = None, strict: bool = True) -> None:
-        self.strict = strict
+    def __init__(self, externs: Mapping[str, Operation] | None = None, strict: bool = True, budget: Budget | None = None) -> None:
+        self.strict, self.budget = strict, budget or Budget()
         self.values: dict[str, Value] = {}
         self.memory: dict[str, Any] = {}
         self.externs = dict(externs or {})
@@ -94,7 +115,7 @@ class Evaluator:
 
     def _cast(self, e: n.Cast) -> Thunk:
         source, target = e.value.type.element_of(), e.type.element_of()
-        return _lanewise(lambda v: scalar.convert(v, source, target), [self.expr(e.value)], e.type.lanes())
+        return _lanewise(scalar.conversion(source, target), [self.expr(e.value)], e.type.lanes())
 
     def _reinterpret(self, e: n.Reinterpret) -> Thunk:
         source, target, many = e.value.type.element_of(), e.type.element_of(), e.value.type.lanes()
@@ -130,10 +151,11 @@ class Evaluator:
     def _ramp(self, e: n.Ramp) -> Thunk:
         base, stride, many, t = self.expr(e.base), self.expr(e.stride), e.base.type.lanes(), e.type.element_of()
         add, mul = scalar.binary(n.Add, t), scalar.binary(n.Mul, t)
+        numbers = [scalar.fit(i, t) for i in range(e.lanes)]
 
         def run() -> Value:
             starts, steps = each_lane(base(), many), each_lane(stride(), many)
-            return [add(b, mul(s, scalar.fit(i, t))) for i in range(e.lanes) for b, s in zip(starts, steps)]
+            return [add(b, mul(s, i)) for i in numbers for b, s in zip(starts, steps)]
 
         return run
 

@@ -17,7 +17,7 @@ from ..ir import nodes as n
 from ..ir.module import ArgumentKind, LoweredFunction
 from ..ir.types import Type
 from . import scalar
-from .loop_expressions import UNDEFINED, Evaluator, each_lane
+from .loop_expressions import UNDEFINED, Budget, Evaluator, each_lane
 from .scalar import Operation, Value
 from .storage import BufferArgument, Flat, Region
 
@@ -61,8 +61,9 @@ class Interpreter(Evaluator):
         low, extent, body, values, name = self.expr(s.min), self.expr(s.extent), self.stmt(s.body), self.values, s.name
 
         def run() -> None:
-            start = low()
-            for i in range(start, start + extent()):
+            start, count = low(), extent()
+            self.budget.spend(count)
+            for i in range(start, start + count):
                 values[name] = i
                 body()
             values.pop(name, None)
@@ -102,7 +103,7 @@ class Interpreter(Evaluator):
             failures: list[Exception] = []
 
             def side(body: n.Stmt) -> None:
-                machine = Interpreter(self.externs, self.strict)
+                machine = Interpreter(self.externs, self.strict, self.budget)
                 machine.values, machine.memory = dict(self.values), dict(self.memory)
                 try:
                     machine.stmt(body)()
@@ -231,16 +232,18 @@ def run_stmt(stmt: n.Stmt, buffers: Mapping[str, Any], scalars: Mapping[str, Val
     machine.stmt(stmt)()
 
 
-def run_lowered(fn: LoweredFunction, arguments: Sequence[Any], externs: Mapping[str, Operation] | None = None, strict: bool = True) -> None:
+def run_lowered(fn: LoweredFunction, arguments: Sequence[Any], externs: Mapping[str, Operation] | None = None, strict: bool = True,
+                iterations: int | None = None) -> None:
     """Call a lowered function. `arguments` follow `fn.args`: numbers for scalars; a BufferArgument, array or (array, mins) for buffers.
     Unless `strict`, elements of allocations that were never written read as garbage rather than being an error: tails that compute
     more than is asked for may read them, for values that nobody uses.
 
-    Raises PipelineError where the pipeline refuses its arguments or fails, InternalError where the IR is wrong.
+    Raises PipelineError where the pipeline refuses its arguments or fails, InternalError where the IR is wrong, and TooMuchWork where
+    its loops take more than so many `iterations` (default: no limit).
     """
     if len(arguments) != len(fn.args):
         raise InternalError(f"{fn.name} takes {len(fn.args)} arguments, {len(arguments)} given")
-    machine = Interpreter(externs, strict)
+    machine = Interpreter(externs, strict, Budget(iterations))
     for arg, given in zip(fn.args, arguments):
         if arg.kind is ArgumentKind.InputScalar:
             machine.values[arg.name] = scalar.fit(given, arg.type)

@@ -7,6 +7,7 @@ Floats compute in double and round once per operation, which for +, -, *, / and 
 from __future__ import annotations
 
 import math
+import operator
 import struct
 from collections.abc import Callable
 from fractions import Fraction
@@ -36,13 +37,27 @@ def fit(value: Value, t: Type) -> Value:
     return value if t.is_handle() else wrap(int(value), t)
 
 
-def convert(value: Value, source: Type, target: Type) -> Value:
-    """The Cast of one value. Out of range floats, undefined in the language, give 0 when not finite and wrap otherwise."""
+def wrapping(exact: Operation, t: Type) -> Operation:
+    """An operation on ints, its result brought into the integer type `t`; what lies in its range, as most does, is left as it is."""
+    low = -(1 << t.bits() - 1) if t.is_int() else 0
+    high = low + (1 << t.bits()) - 1
+
+    def run(*values: int) -> int:
+        value: int = exact(*values)
+        return value if low <= value <= high else wrap(value, t)
+
+    return run
+
+
+def conversion(source: Type, target: Type) -> Operation:
+    """The Cast, as a function of one value. Out of range floats, undefined in the language, give 0 when not finite and wrap otherwise."""
     if source.is_handle() or target.is_handle():
-        return value
-    if source.is_float() and not target.is_float() and not math.isfinite(value):
-        return 0
-    return fit(value, target)
+        return lambda value: value
+    if source.is_float() and not target.is_float():
+        return lambda value: wrap(int(value), target) if math.isfinite(value) else 0
+    if not target.is_float():
+        return wrapping(int, target)
+    return lambda value: fit(value, target)
 
 
 def to_bits(value: Value, t: Type) -> int:
@@ -94,13 +109,13 @@ def _modulo(t: Type) -> Operation:
 
 
 _ARITHMETIC: dict[type[n.Expr], Callable[[Type], Operation]] = {
-    n.Add: lambda t: lambda a, b: a + b,
-    n.Sub: lambda t: lambda a, b: a - b,
-    n.Mul: lambda t: lambda a, b: a * b,
+    n.Add: lambda t: operator.add,
+    n.Sub: lambda t: operator.sub,
+    n.Mul: lambda t: operator.mul,
     n.Div: _divide,
     n.Mod: _modulo,
-    n.Min: lambda t: lambda a, b: min(b, a),
-    n.Max: lambda t: lambda a, b: max(b, a),
+    n.Min: lambda t: lambda a, b: a if a < b else b,
+    n.Max: lambda t: lambda a, b: a if a > b else b,
 }
 _LOGIC: dict[type[n.Expr], Operation] = {
     n.EQ: lambda a, b: int(a == b),
@@ -125,7 +140,7 @@ def binary(kind: type[n.Expr], t: Type) -> Operation:
         return exact
     if t.is_float():
         return exact if t.bits() == 64 else lambda a, b: round_float(exact(a, b), t)
-    return lambda a, b: wrap(exact(a, b), t)
+    return wrapping(exact, t)
 
 
 def _shift(a: int, amount: int) -> int:

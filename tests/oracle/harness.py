@@ -20,8 +20,11 @@ from halide_py.ir.target import Target
 from halide_py.ir.traverse import nodes_of
 from halide_py.lower.pipeline import lower
 from halide_py.reference import algorithm
+from halide_py.reference.loop_expressions import TooMuchWork
 from halide_py.reference.loop_ir import run_lowered
 from halide_py.reference.storage import BufferArgument, numpy_type
+
+ITERATIONS = 60_000  # of loops that are interpreted: some seconds; schedules that compute again and again what they could keep take millions
 
 # `bound` or `bound_storage` too small; a region that one query does not settle.
 EXPECTED_REFUSALS = ("do not cover required region", "is accessed at", "too small to store the required region", "not any of these")
@@ -74,7 +77,8 @@ def lowered(outputs: Sequence[Function]) -> Any:
 
 
 def run_loop_ir(script: Script, names: dict[str, Any]) -> list[np.ndarray]:
-    """Lower and interpret. Unless `script.exact`, a bounds query first, then the run on buffers of the size it asks for, cropped."""
+    """Lower and interpret, or compile what takes too many iterations. Unless `script.exact`, a bounds query first, then the run on buffers
+    of the size it asks for, cropped."""
     fn = lowered(functions(script, names))
     shape, mins = list(script.shape), list(script.mins)
     given: list[Any] = []
@@ -94,7 +98,10 @@ def run_loop_ir(script: Script, names: dict[str, Any]) -> list[np.ndarray]:
             array = np.zeros(given[i].extents, numpy_type(arg.type), order="F")
             outputs.append((array, given[i].mins))
             given[i] = BufferArgument(array, given[i].mins, arg.type)
-    run_lowered(fn, given, strict=False)
+    try:
+        run_lowered(fn, given, strict=False, iterations=ITERATIONS)
+    except TooMuchWork:
+        return run_compiled(script, names)
     return [a[tuple(slice(m - low, m - low + e) for low, m, e in zip(lows, mins, shape))] for a, lows in outputs]
 
 

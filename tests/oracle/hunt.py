@@ -2,7 +2,8 @@
 
     python tests/oracle/hunt.py FIRST COUNT [--compiled] [--unscheduled] [--concurrent] [--funcs N] [--seconds N] [--jobs N]
 
-prints each failing seed with what it did and its script. Without --compiled the loop IR is interpreted.
+prints each failing seed with what it did and its script. Without --compiled the loop IR is interpreted, unless
+that takes too many iterations.
 """
 
 from __future__ import annotations

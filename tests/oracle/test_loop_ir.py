@@ -11,6 +11,7 @@ from halide_py.ir.build import FALSE, TRUE, block, broadcast, const, i32
 from halide_py.ir.intrinsics import math_call
 from halide_py.ir.module import ArgumentKind, LoweredArgument, LoweredFunction
 from halide_py.ir.types import INT32, Bool, Float, Handle, Int, UInt
+from halide_py.reference.loop_expressions import TooMuchWork
 from halide_py.reference.loop_ir import run_lowered, run_stmt
 from halide_py.reference.storage import BufferArgument
 
@@ -51,6 +52,15 @@ def test_realize_and_provide() -> None:
 def test_accesses_of_a_realization_are_checked(realized: int, produced: int, message: str) -> None:
     with pytest.raises(InternalError, match=message):
         run_stmt(produce_consume(realized, produced), {"f": np.zeros(4, np.int32)})
+
+
+def test_iterations_may_be_limited() -> None:
+    """Those of all loops together."""
+    inner = loop("x", i32(0), i32(5), n.Evaluate(i32(0)))
+    fn = LoweredFunction("f", (), block([inner, loop("y", i32(0), i32(2), inner)]))
+    run_lowered(fn, [], iterations=17)
+    with pytest.raises(TooMuchWork):
+        run_lowered(fn, [], iterations=16)
 
 
 def test_write_outside_an_output() -> None:

@@ -46,7 +46,7 @@ def test_convert(source: Type, target: Type) -> None:
     values = samples(source, np.random.default_rng(2))
     with np.errstate(all="ignore"):
         got = arrays.convert(as_array(values, source), source, target)
-    want = as_array([scalar.convert(v, source, target) for v in values], target)
+    want = as_array([*map(scalar.conversion(source, target), values)], target)
     np.testing.assert_array_equal(got, want)
 
 
