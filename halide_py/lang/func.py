@@ -213,20 +213,22 @@ class Func(FuncQueries, FuncSchedulable, DeviceCopies, Runnable, Subscripted):
 
     # -- who calls what in its stead
 
-    def in_(self, *args: Any) -> Func:
+    def in_(self, *args: Any, f: Any = None, fs: Sequence[Any] | None = None) -> Func:
         """A Func that callers call instead of this one, and that copies it, to be scheduled on its own: `f.in_(g).compute_at(g, y)` stages
         what g reads of f.
 
         `in_(g)` is for the calls made by Func g, `in_([g, h])` for those of several, `in_()` for all others. The same arguments give the
         same Func. Raises CompileError for this Func itself, for an empty list, and where one of several callers has a wrapper of its own.
         """
+        args = (*args, *(given for given in (f, fs) if given is not None))
         return wrapper(self.function, callers_of(args, "in_") if args else None)  # type: ignore[no-any-return]
 
-    def clone_in(self, *args: Any) -> Func:
+    def clone_in(self, *args: Any, f: Any = None, fs: Sequence[Any] | None = None) -> Func:
         """A Func with this one's definitions and a copy of its schedule that the Func (or each Func of the list) given calls instead.
 
         Raises CompileError as `in_` does.
         """
+        args = (*args, *(given for given in (f, fs) if given is not None))
         return wrapper(self.function, callers_of(args, "clone_in"), clone=True)  # type: ignore[no-any-return]
 
     def define_extern(self, function_name: str, params: Sequence[Any], *shape: Any, **options: Any) -> None:

@@ -11,7 +11,7 @@ from ..ir.printer import to_text
 from .edits import count_edit
 from .eviction import EvictionKey
 from .func_storage import StorageDirectives
-from .loop_level import place_of
+from .loop_level import LoopLevel, place_of
 from .rdom import Range, as_loop
 
 F = TypeVar("F", bound="FuncSchedulable")
@@ -27,13 +27,13 @@ class FuncSchedulable(StorageDirectives):
         self._placement().compute_level = root_level()
         return self
 
-    def compute_at(self: F, *args: Any) -> F:
+    def compute_at(self: F, f: Any = None, var: Any = None, *, rvar: Any = None, loop_level: LoopLevel | None = None) -> F:
         """Compute what is needed of this Func inside a loop of a Func that uses it: `g.compute_at(f, y)`, `g.compute_at(f, r.x)`, or a
         LoopLevel.
 
         Whether the loop exists and encloses all uses is checked when compiling.
         """
-        place = place_of(args, "compute_at")
+        place = place_of("compute_at", f, var, rvar, loop_level)
         self._placement().compute_level = place
         return self
 

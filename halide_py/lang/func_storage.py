@@ -15,9 +15,9 @@ from ..ir.traverse import nodes_of
 from ..ir.types import INT32
 from .edits import count_edit
 from .expr import Expr, to_node
-from .loop_level import place_of
+from .loop_level import LoopLevel, place_of
 from .promotion import convert
-from .rdom import as_loop
+from .rdom import as_loop, loops
 from .stage import StageDirectives
 
 F = TypeVar("F", bound="StorageDirectives")
@@ -64,20 +64,20 @@ class StorageDirectives(StageDirectives):
         self._placement().store_level = root_level()
         return self
 
-    def store_at(self: F, *args: Any) -> F:
+    def store_at(self: F, f: Any = None, var: Any = None, *, rvar: Any = None, loop_level: LoopLevel | None = None) -> F:
         """Keep this Func's storage for one iteration of a loop, which must enclose the loop it is computed at: `g.store_at(f, y)`,
         `g.store_at(f, r.x)`, or a LoopLevel. What one iteration of a serial loop in between left is used again by the next."""
-        place = place_of(args, "store_at")
+        place = place_of("store_at", f, var, rvar, loop_level)
         self._placement().store_level = place
         return self
 
-    def hoist_storage(self: F, *args: Any) -> F:
+    def hoist_storage(self: F, f: Any = None, var: Any = None, *, rvar: Any = None, loop_level: LoopLevel | None = None) -> F:
         """Allocate this Func's memory outside of the loop it is stored at, once for all its iterations; arguments as for store_at.
 
         Nothing else changes: values are not used again across iterations, as they would be with store_at. The loop must enclose that
         of store_at, without a parallel or vectorized loop between the two, and the sizes must have a bound there (CompileError else).
         """
-        place = place_of(args, "hoist_storage")
+        place = place_of("hoist_storage", f, var, rvar, loop_level)
         self._placement().hoist_level = place
         return self
 
@@ -111,20 +111,20 @@ class StorageDirectives(StageDirectives):
 
     # -- its dimensions
 
-    def reorder_storage(self: F, *args: Any) -> F:
+    def reorder_storage(self: F, *args: Any, dims: Sequence[Any] | None = None) -> F:
         """Order the dimensions in memory, densest first; those not named stay where they are. Takes the Vars one by one or as a list."""
         self._definition()
-        names = [as_loop(v).name() for v in (args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args)]
-        dims = list(self.function.schedule.storage_dims)
-        known = {d.var: d for d in dims}
+        names = [v.name() for v in loops(args, dims)]
+        stored = list(self.function.schedule.storage_dims)
+        known = {d.var: d for d in stored}
         for i, v in enumerate(names):
             if v in names[:i]:
                 self._fail(f"the call to reorder_storage references {v} twice")
             if v not in known:
                 self._fail(f"could not find var {v} to reorder in the storage dimensions ({', '.join(known)})")
-        for place, v in zip(sorted(dims.index(known[v]) for v in names), names):
-            dims[place] = known[v]
-        self._placement().storage_dims = dims
+        for place, v in zip(sorted(stored.index(known[v]) for v in names), names):
+            stored[place] = known[v]
+        self._placement().storage_dims = stored
         return self
 
     def _set_dimension(self, v: Any, directive: str, **fields: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ..errors import expect, user_error
@@ -61,11 +60,12 @@ class LoopLevel:
         return "<halide.LoopLevel>"
 
 
-def place_of(args: Sequence[Any], directive: str) -> Place:
-    """The place a directive is given: (func, var) or a LoopLevel, which is kept by reference."""
-    if len(args) == 1 and isinstance(args[0], LoopLevel):
-        return args[0].place
-    if len(args) != 2 or not hasattr(args[0], "function"):
+def place_of(directive: str, f: Any, var: Any, rvar: Any, loop_level: Any) -> Place:
+    """The place a directive is given: `f` with `var` or `rvar`, or a LoopLevel, which is kept by reference and may come first."""
+    if isinstance(f, LoopLevel) and loop_level is None:
+        f, loop_level = None, f
+    if isinstance(loop_level, LoopLevel) and f is var is rvar is None:
+        return loop_level.place
+    if loop_level is not None or (var is None) == (rvar is None) or not hasattr(f, "function"):
         raise TypeError(f"{directive}() takes (func, var), (func, rvar) or a LoopLevel")
-    f, v = args[0].function, as_loop(args[1])
-    return Place(f.name, v.name())
+    return Place(f.function.name, as_loop(rvar if var is None else var).name())

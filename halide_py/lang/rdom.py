@@ -381,9 +381,13 @@ def as_loop(v: Any) -> VarOrRVar:
     return VarOrRVar(v)
 
 
-def loops(vars: Sequence[Any]) -> list[VarOrRVar]:
-    """The loops named by a directive's arguments, given one by one or as one list; a multi-dimensional RDom stands for its RVars in
-    order."""
+def loops(vars: Sequence[Any], listed: Sequence[Any] | None = None) -> list[VarOrRVar]:
+    """The loops named by a directive's arguments, given one by one, as one list, or as one list by keyword (`listed`); a multi-dimensional
+    RDom stands for its RVars in order."""
+    if listed is not None:
+        if vars:
+            raise TypeError("Give the loops of a directive once: one by one or as a list")
+        vars = listed
     items = list(vars[0]) if len(vars) == 1 and isinstance(vars[0], (list, tuple)) else list(vars)
     out: list[VarOrRVar] = []
     for v in items:

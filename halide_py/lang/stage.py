@@ -26,7 +26,7 @@ from .devices import DeviceDirectives
 from .eager_inline import EagerInline
 from .expr import to_node
 from .legality import WORD, LegalityChecks
-from .rdom import RVar, as_loop, loops
+from .rdom import RVar, VarOrRVar, as_loop, loops
 from .splits import append_split
 from .stage_base import kind_of
 from .var import Var
@@ -180,13 +180,12 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, EagerInline, Legali
 
     # -- order
 
-    def reorder(self: S, *args: Any) -> S:
+    def reorder(self: S, *args: Any, vars: Sequence[Any] | None = None) -> S:
         """Order loops, innermost first; those not named stay where they are. Takes the loops one by one or as a list.
 
         Raises CompileError for an unknown or repeated loop, and where the order of RVars that matters would change.
         """
-        vars = loops(args)
-        wanted = [self._dim(v, "reorder", f"argument {i}") for i, v in enumerate(vars)]
+        wanted = [self._dim(v, "reorder", f"argument {i}") for i, v in enumerate(loops(args, vars))]
         for i, d in enumerate(wanted):
             if any(d is e for e in wanted[:i]):
                 self._fail(f"the call to reorder references {d.var} twice")
@@ -288,20 +287,20 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, EagerInline, Legali
         d.partition = Partition(partition_policy)
         return self
 
-    def _partition_all(self: S, vars: Sequence[Any], policy: Partition, directive: str) -> S:
-        dims = [self._dim(v, directive, f"argument {i}") for i, v in enumerate(loops(vars))]
+    def _partition_all(self: S, vars: Sequence[VarOrRVar], policy: Partition, directive: str) -> S:
+        dims = [self._dim(v, directive, f"argument {i}") for i, v in enumerate(vars)]
         self._edited()
         for d in dims:
             d.partition = policy
         return self
 
-    def never_partition(self: S, *vars: Any) -> S:
+    def never_partition(self: S, *args: Any, vars: Sequence[Any] | None = None) -> S:
         """`partition(v, Never)` for several loops, given one by one or as a list."""
-        return self._partition_all(vars, Partition.Never, "never_partition")
+        return self._partition_all(loops(args, vars), Partition.Never, "never_partition")
 
-    def always_partition(self: S, *vars: Any) -> S:
+    def always_partition(self: S, *args: Any, vars: Sequence[Any] | None = None) -> S:
         """`partition(v, Always)` for several loops, given one by one or as a list."""
-        return self._partition_all(vars, Partition.Always, "always_partition")
+        return self._partition_all(loops(args, vars), Partition.Always, "always_partition")
 
     def never_partition_all(self: S) -> S:
         """`partition(v, Never)` for all loops."""

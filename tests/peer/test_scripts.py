@@ -16,6 +16,7 @@ import pytest
 
 pytest.importorskip("halide")
 
+LANG = Path(__file__).parents[1] / "lang"
 PREAMBLE = """
 import numpy as np
 x, y, c, i = hl.Var('x'), hl.Var('y'), hl.Var('c'), hl.Var('i')
@@ -158,7 +159,7 @@ def nest(func):
     finally:
         os.dup2(saved, 2)
     text.seek(0)
-    return re.sub(r"[.]v[0-9]+", ".v", text.read().decode())
+    return re.sub(r"[.][vpu][0-9]+", ".v", text.read().decode())
 xi, yi, xo, yo = hl.Var('xi'), hl.Var('yi'), hl.Var('xo'), hl.Var('yo')
 def funcs():
     f, g, h = hl.Func('f'), hl.Func('g'), hl.Func('h')
@@ -185,6 +186,13 @@ for level, align in ((x, hl.LoopAlignStrategy.AlignEnd), (y, hl.LoopAlignStrateg
     p[x, y] = x + y; q[x, y] = x - y; k[x, y] = p[x, y] + q[x + 1, y]
     p.compute_root(); q.compute_root().compute_with(p, level, align)
     result.append(nest(k))
+"""
+# Lines of the table of directives whose nests are not Halide's: a wrapped image has another name there, a producer that does not depend on the
+# loop has one iteration here only, and a loop of an update cannot be named so there.
+OWN_NESTS = ("im.in_(", "w.store_at(", "w.compute_at(LoopLevel(func=t,")
+TABLE = [[part.strip() for part in line.split(";;")] for line in (LANG / "scheduling_api.txt").read_text().splitlines()]
+SCRIPTS["nests of all directives"] = NEST + (LANG / "scheduling_scene.py").read_text().replace("from __future__ import annotations", "") + f"""
+result = [nest(scheduled(hl, *directives)["h"]) for directives in {[row[2:4] for row in TABLE if row[4] == "nest" and not row[3].startswith(OWN_NESTS)]}]
 """
 SCRIPTS["shared loops"] = """
 p, q, k = hl.Func('p'), hl.Func('q'), hl.Func('k')
