@@ -1,6 +1,6 @@
 """Runs random scripts by seed, each in a child process, so that one that crashes or hangs is named like one that is wrong.
 
-    python tests/oracle/hunt.py FIRST COUNT [--compiled] [--unscheduled] [--concurrent] [--funcs N] [--seconds N] [--jobs N]
+    python tests/oracle/hunt.py FIRST COUNT [--compiled] [--unscheduled] [--focus F] [--funcs N] [--seconds N] [--jobs N]
 
 prints each failing seed with what it did and its script. Without --compiled the loop IR is interpreted, unless
 that takes too many iterations.
@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from harness import check, run_compiled, run_loop_ir  # noqa: E402
 from pipelines import random_script  # noqa: E402
 from script import Script  # noqa: E402
+from stage_directives import FOCI  # noqa: E402
 
 MEMORY = 4 << 30
 REFUSED = 2  # exit status of a child whose schedule was refused
@@ -46,10 +47,10 @@ class Case:
     compiled: bool = True
     scheduled: bool = True
     funcs: int = 4
-    concurrent: bool = False
+    focus: str = ""
 
     def script(self) -> Script:
-        return random_script(self.seed, self.funcs, self.scheduled, self.concurrent)
+        return random_script(self.seed, self.funcs, self.scheduled, self.focus)
 
     def run(self) -> bool:
         return check(self.script(), run_compiled if self.compiled else run_loop_ir)
@@ -103,13 +104,13 @@ def main() -> int:
     p.add_argument("count", type=int)
     p.add_argument("--compiled", action="store_true")
     p.add_argument("--unscheduled", action="store_true")
-    p.add_argument("--concurrent", action="store_true")
+    p.add_argument("--focus", choices=FOCI, default="")
     p.add_argument("--funcs", type=int, default=4)
     p.add_argument("--seconds", type=int, default=60)
     p.add_argument("--jobs", type=int, default=1)
     a = p.parse_args()
     start, found = time.monotonic(), 0
-    cases = [Case(seed, a.compiled, not a.unscheduled, a.funcs, a.concurrent) for seed in range(a.first, a.first + a.count)]
+    cases = [Case(seed, a.compiled, not a.unscheduled, a.funcs, a.focus) for seed in range(a.first, a.first + a.count)]
     for case, what, printed in failures(cases, a.seconds, a.jobs):
         found += 1
         print(f"==== seed {case.seed} {what}\n{printed}\n---- script\n{case.text()}", flush=True)

@@ -50,6 +50,10 @@ class Writer(Expressions):
             wrapped, how = self.fresh("b"), self.pick(BOUNDARIES)
             outside = f"{cast(t, self.int(0, 1))}, " if how == "constant_exterior" else ""
             self.line(f"{wrapped} = hl.BoundaryConditions.{how}({name}, {outside}[({mins[0]}, {width}), ({mins[1]}, {height})])")
+            if self.int(0, 1):
+                args = (f"{wrapped}.args()[0]", f"{wrapped}.args()[1]")
+                reads = [name] if name in self.image_params else []
+                self.script.funcs.append(FuncInfo(wrapped, (t,), args, [Stage(wrapped, [Loop(v) for v in args], reads=reads)]))
             self.images.append((wrapped, t, ()))
 
     def param(self) -> None:
@@ -64,7 +68,8 @@ class Writer(Expressions):
     def stage(self, f: FuncInfo, loops: list[Loop]) -> None:
         k = len(f.stages)
         reads = [image for image in self.image_params if re.search(rf"\b{image}\b", self.script.lines[-1])]
-        f.stages.append(Stage(f.name if k == 0 else f"{f.name}.update({k - 1})", loops, sorted(set(self.calls)), k > 0, reads=reads))
+        calls = sorted({g.name for g in self.script.funcs}.intersection(self.calls))  # images with boundaries are Funcs of the script or are not
+        f.stages.append(Stage(f.name if k == 0 else f"{f.name}.update({k - 1})", loops, calls, k > 0, reads=reads))
         self.calls = []
 
     def domain(self, extents: list[int | str], low: int | None = None) -> str:
@@ -82,7 +87,7 @@ class Writer(Expressions):
         args = ("x", "y", "z")[:self.pick([2, 2, 2, 2, 2, 1, 3, 0])]
         f = FuncInfo(name, (t,), args)
         self.line(f"{name} = hl.Func('{name}')")
-        kind = self.int(0, 13)
+        kind = self.pick([0, 1, 2, 9, 9]) if self.focus == "reductions" else self.pick([3, 3, 3, 9]) if self.focus == "sliding" else self.int(0, 13)
         if kind <= 1:
             self.tuple_func(f, t)
         elif kind == 2 and t != "b1":
@@ -102,7 +107,7 @@ class Writer(Expressions):
         f.types = (t, *(self.pick(COMMON) for _ in range(self.int(1, 2))))
         self.line(f"{self.at(f)} = ({', '.join(self.value(s, f.args, 1) for s in f.types)})")
         self.stage(f, [Loop(v) for v in f.args])
-        here, kind = self.at(f), self.int(0, 3)
+        here, kind = self.at(f), self.int(0, 4)
         if kind == 1:  # rotates
             moved = [convert(s, u, f"{here}[{(i + 1) % len(f.types)}]") for i, (s, u) in enumerate(zip(f.types, f.types[1:] + f.types[:1]))]
             self.line(f"{here} = ({', '.join(moved)})")
@@ -117,6 +122,13 @@ class Writer(Expressions):
                 self.line(f"{here} = (hl.select(better, {e}, {here}[0]), {', '.join(others)})")
                 self.stage(f, [Loop(f"{r}.x", True)] + [Loop(v) for v in f.args])
 
+        elif kind == 4 and f.args:  # each element reduced with an operation of its own
+            r = self.domain([self.size(1, 4), self.int(1, 3)])
+            self.where(r)
+            at = tuple(f"{v} + {r}.{d}" for v, d in zip(f.args, "xyx"))
+            self.line(f"{here} = ({', '.join(self.combined(f, s, f'{here}[{i}]', at) for i, s in enumerate(f.types))})")
+            self.stage(f, [Loop(f"{r}.x", True), Loop(f"{r}.y", True)] + [Loop(v) for v in f.args])
+
     def reduction_func(self, f: FuncInfo, t: str) -> None:
         r = self.domain([self.size(1, 3), self.int(1, 3)])
         op = self.pick(["sum", "maximum", "minimum", "product"] if t not in FLOATS + SMALL else ["sum", "maximum", "minimum"])
@@ -127,7 +139,7 @@ class Writer(Expressions):
         f.stages[-1].reduces = True
 
     def update(self, f: FuncInfo, t: str) -> None:
-        kind = self.int(0, 7)
+        kind = self.pick([0, 0, 0, 1, 1, 2, 5]) if self.focus == "reductions" else self.int(0, 7)
         pure = [Loop(v) for v in f.args]
         if kind == 0 or not f.args:  # reduction over a window
             r = self.domain([self.size(1, 4), self.size(1, 3)])
@@ -204,15 +216,16 @@ class Writer(Expressions):
             self.line(f"{r}.where({r}.x < {self.pick(self.params)})")
 
 
-def random_script(seed: int, funcs: int = 4, scheduled: bool = True, concurrent: bool = False) -> Script:
-    """The random pipeline of up to `funcs` Funcs that follows from a seed, with a random schedule (`concurrent`: for several threads)."""
-    w = Writer(seed)
+def random_script(seed: int, funcs: int = 4, scheduled: bool = True, focus: str = "") -> Script:
+    """The random pipeline of up to `funcs` Funcs that follows from a seed, with a random schedule. `focus` is one of FOCI: threads, sliding
+    windows, loops that Funcs share, reductions or what rewrites calls come more often, and pipelines in which they matter."""
+    w = Writer(seed, focus)
     s = w.script
     for _ in range(w.int(1, 2)):
         w.image()
     for _ in range(w.pick([0, 0, 1, 2])):
         w.param()
-    for _ in range(w.int(1, funcs)):
+    for _ in range(w.int(2 if focus in ("sliding", "shared") else 1, funcs)):
         w.func()
     out = s.funcs[-1]
     s.outputs = [out]
@@ -222,6 +235,8 @@ def random_script(seed: int, funcs: int = 4, scheduled: bool = True, concurrent:
     s.exact = w.int(0, 2) == 0 and len(s.outputs) == 1  # of an output that another reads, more may be asked
     s.shape = (w.int(1, 14), w.int(1, 10), w.int(1, 4))[:len(out.args)]
     s.mins = tuple(w.int(-5, 5) if s.exact else 0 for _ in out.args)
+    if w.params and w.int(0, 3) == 0:
+        s.requirements.append(f"{w.pick(w.params)} >= 0, 'a parameter below 0:', {w.pick(w.params)}")
     if scheduled:
-        Scheduler(w, w.params, concurrent).run()
+        Scheduler(w, w.params, focus).run()
     return s

@@ -21,7 +21,7 @@ def main() -> int:
     abi.SHARED_RUNTIME = sys.argv[1]  # before anything loads it
     first, count = int(sys.argv[2]), int(sys.argv[3])
     found = 0
-    for case, what, printed in failures([Case(seed, concurrent=True) for seed in range(first, first + count)], seconds=120):
+    for case, what, printed in failures([Case(seed, focus="concurrent") for seed in range(first, first + count)], seconds=120):
         found += 1
         print(f"==== seed {case.seed} {what}\n{printed}\n---- script\n{case.text()}", flush=True)
     print(f"{found} of {count} failed")

@@ -44,7 +44,8 @@ def convert(t: str, s: str, e: str) -> str:
 class Expressions:
     """Draws expressions over the images, parameters and Funcs of a script."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, focus: str = "") -> None:
+        self.focus = focus
         self.random = random.Random(seed)
         self.pick, self.int = self.random.choice, self.random.randint
         self.script = Script()
@@ -85,6 +86,8 @@ class Expressions:
         """Where a tap reads in one dimension."""
         v = self.pick(at) if at else str(self.int(0, 3))
         kind, a = self.int(0, 19), self.shifted(v)
+        if self.focus == "sliding" and self.int(0, 3):  # what sliding windows can follow
+            kind = self.pick([0, 0, 0, 1, 2, 2, 6, 8])
         if kind == 1:
             return f"2*({a})"
         if kind == 2:
@@ -122,6 +125,7 @@ class Expressions:
 
     def image_tap(self, at: At) -> tuple[str, str]:
         name, t, limits = self.pick(self.images)
+        self.calls += [] if limits else [name]
         dims = len(limits) or 2
         where = [self.shifted(self.pick(at)) if at else str(self.int(-1, 4)) for _ in range(dims)]
         if limits:
@@ -133,11 +137,12 @@ class Expressions:
         funcs = self.script.funcs
         if not funcs or self.int(0, 3) == 0:
             name, t, limits = self.pick(self.images)
+            self.calls += [] if limits else [name]
             where = self.coordinates(at, len(limits) or 2)
             if limits:
                 where = [f"hl.clamp({v}, {low}, {high})" for v, (low, high) in zip(where, limits)]
             return f"{name}[{', '.join(where)}]", t
-        f = funcs[-1] if self.int(0, 2) else self.pick(funcs)
+        f = funcs[-1] if self.int(0, 2) and self.focus != "shared" else self.pick(funcs)
         self.calls.append(f.name)
         call = f"{f.name}[{', '.join(self.coordinates(at, len(f.args))) or '()'}]"
         if len(f.types) == 1:

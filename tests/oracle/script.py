@@ -48,6 +48,7 @@ class Script:
     shape: tuple[int, ...] = (8, 6)
     mins: tuple[int, ...] = (0, 0)
     exact: bool = False
+    requirements: list[str] = field(default_factory=list)  # arguments of add_requirement, all of them met
 
     def preamble(self, module: str = "halide_py") -> str:
         """Imports and definitions."""
@@ -55,11 +56,11 @@ class Script:
 
     def run(self) -> str:
         """The lines that realize it, into `results`: an array for each element of each output, in NumPy's order of axes."""
-        pipeline = f"hl.Pipeline([{', '.join(f.name for f in self.outputs)}])"
+        lines = [f"pipeline = hl.Pipeline([{', '.join(f.name for f in self.outputs)}])", *(f"pipeline.add_requirement({r})" for r in self.requirements)]
         if not self.exact:
-            return (f"results = {pipeline}.realize({list(self.shape)})\n"
-                    "results = [np.asarray(b) for b in (results if isinstance(results, (list, tuple)) else [results])]")
-        return "\n".join([f"pipeline = {pipeline}", "buffers = []",
+            return "\n".join([*lines, f"results = pipeline.realize({list(self.shape)})",
+                              "results = [np.asarray(b) for b in (results if isinstance(results, (list, tuple)) else [results])]"])
+        return "\n".join([*lines, "buffers = []",
                           f"for t in [{', '.join(f'{f.name}.types()' for f in self.outputs)}]:",
                           f"    buffers += [hl.Buffer(t1, {list(self.shape)}) for t1 in t]",
                           *(["for b in buffers:", f"    b.set_min({list(self.mins)})"] if self.shape else []),

@@ -9,6 +9,7 @@ from script import FuncInfo, Loop, Stage
 
 T = TypeVar("T")
 FACTORS = [2, 3, 4, 8]
+FOCI = ("", "concurrent", "sliding", "shared", "reductions", "rewritten")  # what a script is about; "": everything alike
 TAILS = ["Auto", "GuardWithIf", "RoundUp", "ShiftInwards", "Predicate", "PredicateLoads", "PredicateStores", "ShiftInwardsAndBlend", "RoundUpAndBlend"]
 EXACT_TAILS = ["Auto", "GuardWithIf", "Predicate"]
 
@@ -16,12 +17,13 @@ EXACT_TAILS = ["Auto", "GuardWithIf", "Predicate"]
 class StageScheduler:
     """Writes directives line by line, drawing each choice, and keeps the books of each stage's loops."""
 
-    def __init__(self, writer: Any, params: list[str], concurrent: bool = False) -> None:
+    def __init__(self, writer: Any, params: list[str], focus: str = "") -> None:
         self.w = writer
         self.script = writer.script
         self.params = params
-        self.concurrent = concurrent
+        self.focus = focus
         self.extra: list[FuncInfo] = []  # wrappers and clones
+        self.placed: dict[str, str] = {}  # the compute_at of a Func
         self.late: list[str] = []  # lines for the end
         self.pick, self.int = writer.pick, writer.int
 
@@ -33,6 +35,10 @@ class StageScheduler:
 
     def chance(self, one_in: int) -> bool:
         return self.int(1, one_in) == 1  # type: ignore[no-any-return]
+
+    def often(self, focus: str, one_in: int) -> bool:
+        """Every second time where a script is about this, else less often."""
+        return self.chance(2 if self.focus == focus else one_in)
 
     def specialize(self, f: FuncInfo, s: Stage) -> None:
         """A copy of the schedule so far for a condition; later steps go to the other branch."""
@@ -65,14 +71,15 @@ class StageScheduler:
         free = [i for i, loop in enumerate(s.loops) if not loop.busy]
         if not free:
             return
-        i = self.pick(free)
-        kind = self.int(0, 14)
+        i, kind = self.pick(free), self.int(0, 14)
+        if self.focus == "reductions" and s.loops[i].reduction and self.chance(2):
+            kind = 11
         if kind <= 1:
             self.split(s, i)
         elif kind <= 4:
             self.mark(s, s.loops[i])
         elif kind == 5:
-            self.line(f"{s.name}.parallel({s.loops[i].var}{self.pick(['', ', 2', ', 3'])})")
+            self.line(f"{s.name}.parallel({s.loops[i].var}{self.pick(['', ', 2', ', 3', f', 4, {self.tail(s, s.loops[i])}'])})")
             s.loops[i].busy = True
         elif kind == 6:
             self.fuse(s, i)
@@ -94,17 +101,27 @@ class StageScheduler:
             self.line(f"{s.name}.{'serial(' + s.loops[i].var + ')' if s.update or self.int(0, 1) else 'allow_race_conditions()'}")
 
     def split(self, s: Stage, i: int) -> None:
+        """Into two loops; one of them may keep the name."""
         loop = s.loops[i]
         outer, inner = self.new_vars(2, loop.reduction)
-        self.line(f"{s.name}.split({loop.var}, {outer}, {inner}, {self.factor()}, {self.tail(s, loop)})")
+        outer, inner = self.pick([(outer, inner), (outer, inner), (loop.var, inner), (outer, loop.var)])
+        tail = f", {self.tail(s, loop)}" if self.int(0, 7) else ""
+        self.line(f"{s.name}.split({loop.var}, {outer}, {inner}, {self.factor()}{tail})")
         s.loops[i:i + 1] = [Loop(inner, loop.reduction), Loop(outer, loop.reduction)]
 
     def fuse(self, s: Stage, i: int) -> None:
-        if i + 1 == len(s.loops) or s.loops[i + 1].busy or s.loops[i + 1].reduction != s.loops[i].reduction:
+        """With the loop around it; a Var with an RVar now and then, which makes an RVar."""
+        if i + 1 == len(s.loops) or s.loops[i + 1].busy:
             return
-        (fused,) = self.new_vars(1, s.loops[i].reduction)
-        self.line(f"{s.name}.fuse({s.loops[i].var}, {s.loops[i + 1].var}, {fused})")
-        s.loops[i:i + 2] = [Loop(fused, s.loops[i].reduction)]
+        inner, outer = s.loops[i:i + 2]
+        if inner.reduction != outer.reduction and not self.chance(3):
+            return
+        reduction = inner.reduction or outer.reduction
+        (fused,) = self.new_vars(1, reduction)
+        if inner.reduction == outer.reduction:
+            fused = self.pick([fused, fused, inner.var, outer.var])
+        self.line(f"{s.name}.fuse({inner.var}, {outer.var}, {fused})")
+        s.loops[i:i + 2] = [Loop(fused, reduction)]
 
     def reorder(self, s: Stage, free: list[int]) -> None:
         order = self.shuffled([s.loops[k] for k in free])
@@ -149,8 +166,12 @@ class StageScheduler:
         verb, factor = self.pick(["vectorize", "unroll"]), self.pick(FACTORS)
         if loop.reduction and verb == "vectorize" and self.int(0, 1):
             self.line(f"{s.name}.atomic()")
+        if loop.reduction and self.chance(4):
+            self.line(f"{s.name}.{verb}({loop.var})")  # all of it, where its extent is a number
+            loop.busy = True
+            return
         if self.int(0, 2):
-            self.line(f"{s.name}.{verb}({loop.var}, {factor}, {self.tail(s, loop)})")
+            self.line(f"{s.name}.{verb}({loop.var}, {factor}{self.pick(['', *3 * [f', {self.tail(s, loop)}']])})")
             return
         (inner,) = self.new_vars(1, loop.reduction)
         self.line(f"{s.name}.split({loop.var}, {loop.var}, {inner}, {factor}, {self.tail(s, loop)}).{verb}({inner})")
@@ -163,7 +184,22 @@ class StageScheduler:
             self.line(f"{s.name}.atomic().{self.pick(['vectorize({}, 4)', 'parallel({}, 2)', 'parallel({})']).format(loop.var)}")
             loop.busy = True
             return
-        partial, (u,) = self.w.fresh("partial"), self.new_vars(1, False)
-        self.line(f"{partial} = {s.name}.rfactor({self.pick([f'{loop.var}, {u}', f'[({loop.var}, {u})]'])})")
-        self.line(f"{partial}.{self.pick(['compute_root()', f'compute_root().vectorize({u}, 4)', f'compute_root().update(0).parallel({u})'])}")
-        s.loops.remove(loop)
+        self.rfactor(f, s, loop)
+
+    def rfactor(self, f: FuncInfo, s: Stage, loop: Loop) -> None:
+        """Partial results of a reduction, along one of its loops or two."""
+        others = [o for o in s.loops if o.reduction and not o.busy and o is not loop]
+        chosen = [loop, *(others[:1] if self.chance(4) else [])]
+        partial, new = self.w.fresh("partial"), self.new_vars(len(chosen), False)
+        u = self.pick(new)
+        pairs = ", ".join(f"({o.var}, {v})" for o, v in zip(chosen, new))
+        self.line(f"{partial} = {s.name}.rfactor({self.pick([f'{loop.var}, {u}', f'[{pairs}]']) if len(chosen) == 1 else f'[{pairs}]'})")
+        for o in chosen:
+            s.loops.remove(o)
+        around = [o.var for o in s.loops if not o.busy]
+        level = f"hl.LoopLevel({f.name}, {self.pick(around)}, {f.stages.index(s) if s in f.stages else 0})" if around and self.chance(3) else ""
+        self.line(f"{partial}.{f'compute_at({level})' if level else 'compute_root()'}")
+        for _ in range(self.int(0, 2)):
+            self.line(f"{partial}." + self.pick([
+                f"vectorize({u}, 4)", f"update(0).parallel({u})", f"update(0).vectorize({u}, {self.int(2, 5)})", f"unroll({u}, 2)", f"parallel({u}, 2)",
+                f"reorder_storage({', '.join(self.shuffled([*f.args, *new]))})", f"update(0).reorder({', '.join(self.shuffled([u, *f.args]))})"]))

@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from harness import build  # noqa: E402
 from pipelines import random_script  # noqa: E402
+from stage_directives import FOCI  # noqa: E402
 
 import halide_py as hl  # noqa: E402
 
@@ -40,7 +41,7 @@ def accepted() -> str:
     """The schedule lines of many scripts that were accepted."""
     lines = []
     for seed in range(400):
-        script = random_script(seed, concurrent=seed % 2 == 1)
+        script = random_script(seed, focus=FOCI[seed % len(FOCI)])
         build(script)
         lines += script.schedule
     return "\n".join(lines)
