@@ -75,10 +75,26 @@ HL_OVERRIDABLE int hl_check_near(void *user_context, const void *buffer, const c
     return halide_error_code_buffer_allocation_too_large;
 }
 
-HL_OVERRIDABLE int hl_check_apart(void *user_context, const void *first, const void *second, HL_BOOL same_is_fine, const char *first_label,
-                                  const char *second_label, const char *reason) {
-    if (!_halide_buffer_overlap(first, second, same_is_fine)) return 0;
-    return halide_error_buffers_overlap(user_context, first_label, second_label, reason);
+HL_OVERRIDABLE int hl_check_apart(void *user_context, HL_BOOL same_is_fine, const char *reason, int32_t inputs, int32_t outputs, ...) {
+    const int32_t count = inputs + outputs;
+    int code = 0;
+    va_list firsts, seconds;
+    va_start(firsts, outputs);
+    for (int32_t i = 0; i < (inputs ? inputs : outputs) && code == 0; i++) {
+        const void *const first = va_arg(firsts, const void *);
+        const char *const first_label = va_arg(firsts, const char *);
+        va_copy(seconds, firsts);
+        for (int32_t k = i + 1; k < count && code == 0; k++) {
+            const void *const second = va_arg(seconds, const void *);
+            const char *const second_label = va_arg(seconds, const char *);
+            if (k >= inputs && _halide_buffer_overlap(first, second, same_is_fine)) {
+                code = halide_error_buffers_overlap(user_context, first_label, second_label, reason);
+            }
+        }
+        va_end(seconds);
+    }
+    va_end(firsts);
+    return code;
 }
 
 HL_OVERRIDABLE int32_t _halide_buffer_answer(void *buffer, uint32_t type, int32_t dimensions, ...) {

@@ -467,9 +467,9 @@ int hl_check_region(void *user_context, const void *buffer, const char *label, H
 int hl_check_reach(void *user_context, const char *func, const char *dimension, int64_t low, int64_t high, int32_t count, ...);
 /* Whether no element is 2^31 elements or more from the one of coordinate zero; bounds queries and what is no buffer pass. */
 int hl_check_near(void *user_context, const void *buffer, const char *label);
-/* Whether the buffers do not overlap; if they do, `reason` says what that would harm. */
-int hl_check_apart(void *user_context, const void *first, const void *second, HL_BOOL same_is_fine, const char *first_label,
-                   const char *second_label, const char *reason);
+/* Whether no input overlaps an output or, without inputs, no two outputs do; of each, inputs first, the buffer and its label. If they do,
+ * `reason` says what that would harm. */
+int hl_check_apart(void *user_context, HL_BOOL same_is_fine, const char *reason, int32_t inputs, int32_t outputs, ...);
 /* If the buffer is a bounds query, its type and, as int32_t, min, extent and stride of each dimension. Gives 0. */
 int32_t _halide_buffer_answer(void *buffer, uint32_t type, int32_t dimensions, ...);
 

@@ -1,7 +1,7 @@
 """Outputs that share memory with inputs: which reads are harmless, and the checks of the rest.
 
-Before: nothing. After: for each input and output buffer an assert that they do not overlap in memory; where the pipeline reads an element
-of the input only to compute the same element of the output, once, they may be one and the same memory. Any two outputs are apart.
+Before: nothing. After: asserts that no input and output buffer overlap in memory; where the pipeline reads an element of the input only to
+compute the same element of the output, once, they may be one and the same memory. Any two outputs are apart.
 
 Harmless are reads in the pure definition of an output of one value at its own coordinates, and reads of Funcs computed at root before it
 (not in loops shared with it). An extern stage computed at root reads before it, too; one that is the output reads what and when it likes.
@@ -10,7 +10,7 @@ ShiftInwards computes elements again unless the extent is a multiple of the fact
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..ir import build as b
@@ -97,32 +97,28 @@ def _divides(s: Split, f: Function, output: LoweredArgument) -> n.Expr | None:
     return n.EQ(n.Mod(extent, b.i32(factor)), b.i32(0))
 
 
-def overlap_checks(env: Environment, outputs: Sequence[Function], args: Sequence[LoweredArgument]) -> Iterable[n.Stmt]:
-    """The asserts, for buffers whose shapes are known to be right."""
+def overlap_checks(env: Environment, outputs: Sequence[Function], args: Sequence[LoweredArgument]) -> Iterator[n.Stmt]:
+    """The asserts, for buffers whose shapes are known to be right: one for all buffers that are to be apart under one condition."""
     owner = {f.buffer_name(i): env[f.name] for f in outputs for i in range(len(f.types))}
-    buffers = [a for a in args if a.is_buffer()]
+    written = [a for a in args if a.kind is ArgumentKind.OutputBuffer and a.name in owner]
     reads = _reads(env, outputs)
-    for k, out in enumerate(buffers):
-        if out.kind is not ArgumentKind.OutputBuffer or out.name not in owner:
-            continue
-        f = owner[out.name]
-        for i, other in enumerate(buffers):
-            if other.kind is ArgumentKind.OutputBuffer and i >= k:
-                continue
-            once = None
-            if other.kind is not ArgumentKind.OutputBuffer:
-                if other.name not in reads.readers:
-                    continue  # only its shape is asked
-                once = _computed_once(f, out) if _harmless(reads, other.name, f) else None
-            handles = buffer_handle(other.name, other.param), buffer_handle(out.name, out.param)
-            same_is_fine = b.const(BOOL, 0) if once is None else once
-            kind = "Output" if other.kind is ArgumentKind.OutputBuffer else "Input"
-            reason = "two outputs are apart" if kind == "Output" else _REREAD if once is None else _ELEMENTWISE
-            yield checked(
-                "apart",
-                *handles,
-                same_is_fine,
-                b.string(f"{kind} buffer {other.name}"),
-                b.string(f"Output buffer {out.name}"),
-                b.string(reason),
-            )
+    read = [a for a in args if a.is_buffer() and a.kind is not ArgumentKind.OutputBuffer and a.name in reads.readers]  # not only its shape
+    groups: dict[tuple[n.Expr | None, tuple[LoweredArgument, ...]], list[LoweredArgument]] = {}
+    for out in written:
+        under: dict[n.Expr | None, list[LoweredArgument]] = {}
+        for a in read:
+            once = _computed_once(owner[out.name], out) if _harmless(reads, a.name, owner[out.name]) else None
+            under.setdefault(once, []).append(a)
+        for once, inputs in under.items():
+            groups.setdefault((once, tuple(inputs)), []).append(out)
+    for (once, ins), outs in groups.items():
+        yield _apart(b.const(BOOL, 0) if once is None else once, _REREAD if once is None else _ELEMENTWISE, ins, outs)
+    if len(written) > 1:
+        yield _apart(b.const(BOOL, 0), "two outputs are apart", (), written)
+
+
+def _apart(same_is_fine: n.Expr, reason: str, inputs: Sequence[LoweredArgument], outs: Sequence[LoweredArgument]) -> n.Stmt:
+    """Each input is apart from each output; without inputs, the outputs from each other."""
+    named = [e for kind, some in (("Input", inputs), ("Output", outs)) for a in some
+             for e in (buffer_handle(a.name, a.param), b.string(f"{kind} buffer {a.name}"))]
+    return checked("apart", same_is_fine, b.string(reason), b.i32(len(inputs)), b.i32(len(outs)), *named)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import os
 import shutil
 import subprocess
@@ -118,9 +119,12 @@ def _check_reach(func: str, dimension: str, low: int, high: int, count: int, *in
     return 0
 
 
-def _check_apart(a: BufferArgument, b: BufferArgument, same_is_fine: int, *labels: str) -> int:
-    if a.array is not None and b.array is not None and np.shares_memory(a.array, b.array) and not (same_is_fine and a.array is b.array):
-        raise_error("buffers_overlap", list(labels))
+def _check_apart(same_is_fine: int, reason: str, inputs: int, outputs: int, *named: Any) -> int:
+    labelled: list[tuple[BufferArgument, str]] = list(zip(named[::2], named[1::2], strict=True))
+    pairs = itertools.product(labelled[:inputs], labelled[inputs:]) if inputs else itertools.combinations(labelled, 2)
+    for (a, first), (b, second) in pairs:
+        if a.array is not None and b.array is not None and np.shares_memory(a.array, b.array) and not (same_is_fine and a.array is b.array):
+            raise_error("buffers_overlap", [first, second, reason])
     return 0
 
 

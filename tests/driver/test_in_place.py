@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -191,3 +193,20 @@ def test_overlap_of_random_views_is_exact() -> None:
                 f.realize(hl.Buffer(b))
         else:
             f.realize(hl.Buffer(b))
+
+
+def test_many_buffers_are_checked_by_few_calls(tmp_path: Path) -> None:
+    """A check for each input and output would be most of the code, and all of the C compiler's time."""
+    inputs, f = [hl.ImageParam(hl.Int(32), 1) for k in range(40)], hl.Func()
+    f[x] = tuple(p[x] + k for k, p in enumerate(inputs))
+    text = tmp_path / "many.c"
+    f.compile_to_c(str(text), inputs, "many")
+    assert 1 <= text.read_text().count("= hl_check_apart(") <= 2
+    outputs = [np.zeros(4, np.int32) for _ in inputs]
+    for p in inputs:
+        p.set(hl.Buffer(np.arange(4, dtype=np.int32)))
+    f.realize([hl.Buffer(out) for out in outputs])
+    assert [int(out[3]) for out in outputs] == [3 + k for k in range(40)]
+    inputs[7].set(hl.Buffer(outputs[30]))
+    with pytest.raises(hl.HalideError, match=rf"Input buffer {inputs[7].name()} and Output buffer {re.escape(f.name())}\.30 share memory"):
+        f.realize([hl.Buffer(out) for out in outputs])

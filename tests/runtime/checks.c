@@ -621,11 +621,19 @@ static void buffers_apart(void) {
     a.type.lanes = b.type.lanes = 1;
     a.host = data;
     b.host = data + 4;
-    CHECK(hl_check_apart(NULL, &a, &b, 0, "a", "b", "why") == 0);
+    CHECK(hl_check_apart(NULL, 0, "why", 1, 1, &a, "a", &b, "b") == 0);
     b.host = data + 3;
-    CHECK(hl_check_apart(NULL, &a, &b, 1, "a", "b", "why") == halide_error_code_buffers_overlap && strstr(hl_last_error(), "a and b share memory: why"));
+    CHECK(hl_check_apart(NULL, 1, "why", 1, 1, &a, "a", &b, "b") == halide_error_code_buffers_overlap && strstr(hl_last_error(), "a and b share memory: why"));
     b.host = data;
-    CHECK(hl_check_apart(NULL, &a, &b, 1, "a", "b", "why") == 0 && hl_check_apart(NULL, &a, &b, 0, "a", "b", "why") != 0);
+    CHECK(hl_check_apart(NULL, 1, "why", 1, 1, &a, "a", &b, "b") == 0 && hl_check_apart(NULL, 0, "why", 1, 1, &a, "a", &b, "b") != 0);
+    /* Of many: inputs may overlap each other, outputs may not. */
+    halide_buffer_t c = a;
+    c.host = data + 4;
+    CHECK(hl_check_apart(NULL, 0, "why", 2, 1, &a, "a", &b, "b", &c, "c") == 0);
+    CHECK(hl_check_apart(NULL, 0, "why", 1, 2, &c, "c", &a, "a", &b, "b") == 0);
+    CHECK(hl_check_apart(NULL, 0, "why", 0, 3, &c, "c", &a, "a", &b, "b") != 0 && strstr(hl_last_error(), "a and b share memory: why"));
+    c.host = data + 1;
+    CHECK(hl_check_apart(NULL, 1, "why", 2, 1, &a, "a", &b, "b", &c, "c") != 0 && strstr(hl_last_error(), "a and c share memory"));
 }
 
 #define NAMED(check) {#check, check}
