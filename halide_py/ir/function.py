@@ -76,6 +76,7 @@ class Dim:
     for_type: ForType = ForType.Serial
     kind: DimKind = DimKind.Pure
     partition: Partition = Partition.Auto
+    exact: bool = False  # a Var made of an RVar, whose range is all there is of what the stage reads
 
     def is_rvar(self) -> bool:
         """Whether the loop runs over (part of) an RVar."""

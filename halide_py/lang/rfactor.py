@@ -163,7 +163,7 @@ class _Factoring:
         predicate = b.all_of([new(d.predicate), *(_renamed(inner, g) for g in self.loops.guards)])
         own = tuple(n.Call(t, intm.name, args, n.CallType.Halide, None, i) for i, t in enumerate(intm.types))
         values = self.found.combine(own, tuple(map(new, self.found.parts)))
-        dims = [replace(dim, var=self.kept.get(dim.var, dim.var)) for dim in d.schedule.dims]
+        dims = [replace(dim, var=self.kept[dim.var], exact=True) if dim.var in self.kept else dim for dim in d.schedule.dims]
         return self.definition(intm, args, values, rdom, predicate, dims, d)
 
     def total(self, intm: Function) -> Definition:

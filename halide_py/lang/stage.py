@@ -131,7 +131,7 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, EagerInline, Legali
         at = s.dims.index(d)
         outside = ForType.Serial if d.for_type is ForType.Extern else d.for_type  # blocks of an extern stage are called one by one
         s.dims[at:at + 1] = [replace(d, var=q.name()), replace(d, var=p.name(), for_type=outside)]
-        append_split(s, Split(SplitKind.Split, o.name(), p.name(), q.name(), size, d.is_rvar(), tail))
+        append_split(s, Split(SplitKind.Split, o.name(), p.name(), q.name(), size, d.is_rvar() or d.exact, tail))
         return self
 
     def fuse(self: S, inner: Any, outer: Any, fused: Any) -> S:
@@ -156,7 +156,7 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, EagerInline, Legali
         self._check_order([*rest[:at + 1], do, *rest[at + 1:]], "fuse")
         kinds = {di.kind, do.kind}
         kind = next(k for k in (DimKind.ImpureRVar, DimKind.PureRVar, DimKind.Pure) if k in kinds)
-        rest[at] = replace(di, var=f.name(), kind=kind)
+        rest[at] = replace(di, var=f.name(), kind=kind, exact=di.exact or do.exact)
         self._check_race(rest[at], di.for_type)
         s = self._edited()
         s.dims = rest

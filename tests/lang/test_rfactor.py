@@ -171,3 +171,17 @@ def test_wrong_python_types(program: str) -> None:
     c.f[x] += hl.i32(c.e)
     with pytest.raises(TypeError):
         eval(f"f.update().{program}", {**globals(), "f": c.f, "r": c.r})
+
+
+@pytest.mark.parametrize("size", [3, 16, 37])
+def test_vectors_of_kept_variables_stay_in_the_domain(size: int) -> None:
+    """A Var made of an RVar has the range of the domain, beyond which inputs need not reach."""
+    p, r, f = hl.ImageParam(hl.UInt(16), 2), hl.RDom([(0, size), (0, 3)]), hl.Func("f")
+    f[()] = hl.u16(0)
+    f[()] += p[r.x, r.y]
+    partial = f.update().rfactor(r.x, u)
+    partial.compute_root().vectorize(u, 16)
+    partial.update().vectorize(u, 16)
+    given = np.arange(3 * size, dtype=np.uint16).reshape(3, size)
+    p.set(hl.Buffer(given))
+    assert int(np.array(f.realize())) == given.sum()
