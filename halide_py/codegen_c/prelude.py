@@ -54,7 +54,7 @@ for _s in "iu":
     )
     _add(f"hl_mulshr_{_s}64", f"""static inline {_t} hl_mulshr_{_s}64({_t} a, {_t} b, uint64_t shift, int rounding) {{
     __extension__ {_product} p = ({_product})a * b;
-    const int half = rounding && shift && shift < 128 ? (int)(p >> (shift - 1)) & 1 : 0;
+    const int half = rounding && shift ? (shift <= 128 ? (int)(p >> (shift - 1)) & 1 : p < 0) : 0;
     p = (shift < 128 ? p >> shift : p < 0 ? ({_product})-1 : 0) + half;
     return {_limits.replace('INT64_MAX_', '9223372036854775807ll')};
 }}""")

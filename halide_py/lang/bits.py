@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import user_error
+from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.intrinsics import intrinsic
 from ..ir.printer import to_text
@@ -192,7 +193,7 @@ def _mul_shift(name: str, doc: str, result: int) -> Callable[[Any, Any, Any], Ex
             t = a.type.with_code(TypeCode.UInt)
             if isinstance(amount, float) or not exact(t.element_of(), int(amount)):
                 raise user_error(f"{name} shift must be unsigned and fit {t}, not {amount}")
-            _, _, s = shift_amount(name, a, amount)
+            s = b.const(t, int(amount))
         else:
             s = to_node(q)
             if not s.type.is_uint():

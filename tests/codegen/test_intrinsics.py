@@ -151,7 +151,7 @@ def test_choices(lanes: int) -> None:
 
 @pytest.mark.parametrize("t", [*SMALL, Int(64), UInt(64)])
 def test_mul_shift_right(t: Type) -> None:
-    for lanes, shift in itertools.product((1, 16), (1, t.bits() - 1, t.bits())):
+    for lanes, shift in itertools.product((1, 16), (1, t.bits() - 1, t.bits(), 2 * t.bits(), 2 * t.bits() + 40)):
         for name in ("mul_shift_right", "rounding_mul_shift_right"):
             agree(intrinsic(name, t.with_lanes(lanes), load(t, "a", 0, lanes), load(t, "b", 0, lanes),
                             b.const(t.with_code(TypeCode.UInt).with_lanes(lanes), shift)), {"a": t, "b": t})
