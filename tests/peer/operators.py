@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ COUNT = SPECIAL * SPECIAL + 12
 TYPES = [("Int", 8), ("Int", 16), ("Int", 32), ("Int", 64), ("UInt", 8), ("UInt", 16), ("UInt", 32), ("UInt", 64), ("Float", 16), ("Float", 32), ("Float", 64),
          ("UInt", 1)]
 Type = tuple[str, int]
+Name = TypeVar("Name")
 Binary = Callable[[Any, Any, Any], Any]
 
 
@@ -100,7 +101,7 @@ def exprs(h: Any, t: Type, u: Type, x: Any) -> tuple[dict[str, Any], set[str]]:
     return out, refused
 
 
-def values(h: Any, e: dict[str, Any], x: Any, width: int) -> dict[str, np.ndarray]:
+def values(h: Any, e: Mapping[Name, Any], x: Any, width: int) -> dict[Name, np.ndarray]:
     f = h.Func("f")
     f[x] = h.Tuple(list(e.values()))
     if width > 1:

@@ -24,7 +24,9 @@ _BIG = 48
 
 @handles(n.Add, n.Sub)
 def sums(s: Simplifier, e: Any) -> n.Expr:
-    """a + b, a - b."""
+    """a + b, a - b; those of bools wrap."""
+    if e.type.is_bool():
+        return s.expr(n.NE(e.a, e.b))
     if not e.type.is_int_or_uint():
         return other(s, e)
     return combine(s, e.type, *linear.gather(e, s.expr, s.big))
@@ -33,6 +35,8 @@ def sums(s: Simplifier, e: Any) -> n.Expr:
 @handles(n.Mul)
 def product(s: Simplifier, e: n.Mul) -> n.Expr:
     """a * b."""
+    if e.type.is_bool():
+        return s.expr(n.And(e.a, e.b))
     if not e.type.is_int_or_uint():
         return other(s, e)
     if linear.edges(e) is not None:
@@ -196,6 +200,8 @@ def other(s: Simplifier, e: Any) -> n.Expr:
 def quotient(s: Simplifier, e: n.Div) -> n.Expr:
     """a / b."""
     t = e.type
+    if t.is_bool():
+        return s.expr(n.And(e.a, e.b))
     if not t.is_int_or_uint():
         return other(s, e)
     a, b = s.expr(e.a), s.expr(e.b)
@@ -270,6 +276,8 @@ def _blockwise(s: Simplifier, kind: type[n.Div] | type[n.Mod], a: n.Expr, b: n.E
 def remainder(s: Simplifier, e: n.Mod) -> n.Expr:
     """a % b."""
     t = e.type
+    if t.is_bool():
+        return const(t, 0)
     if not t.is_int_or_uint():
         return other(s, e)
     a, b = s.expr(e.a), s.expr(e.b)

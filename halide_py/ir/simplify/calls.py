@@ -203,6 +203,8 @@ def _abs(s: Simplifier, e: n.Call, args: tuple[n.Expr, ...]) -> n.Expr | None:
 
 @call_rule("absd")
 def _absd(s: Simplifier, e: n.Call, args: tuple[n.Expr, ...]) -> n.Expr | None:
+    if args[0].type.is_bool():
+        return s.expr(n.NE(*args))
     x, y = as_int(args[0]), as_int(args[1])
     return const(e.type, abs(x - y)) if x is not None and y is not None else None
 
