@@ -30,6 +30,7 @@ from . import (
     constant_extents,
     hoist_storage,
     image_checks,
+    lane_accumulators,
     lane_phases,
     parameter_checks,
     partition_loops,
@@ -154,6 +155,8 @@ PASSES: tuple[Pass, ...] = (
     Pass("partition_loops", lambda s, c: partition_loops.partition_loops(s, c.env)),
     # Nothing asks what is likely any more, and indices without the marks are ramps again.
     Pass("strip_likely", lambda s, c: strip_likely(s)),
+    # Loops are what they will be: a steady one and its tail have accumulators each.
+    Pass("lane_accumulators", lambda s, c: lane_accumulators.lane_accumulators(s, c.target)),
     Pass("uniquify_copies", lambda s, c: uniquify.uniquify(s)),
     Pass("simplify_last", lambda s, c: simplify(s)),
     # Vector indices are what they will be in C.
