@@ -76,11 +76,21 @@ def _store_slice(em: Emitter, s: n.Store, start: int, count: int) -> list[str]:
     rows = _store_rows(em, s, start, count, value) if whole else None
     if rows is not None:
         return rows
-    values = [f"{value}[{i}]" for i in range(count)] if count > 1 else [value]
+    values = _lanes_in_words(em, of, value, count) if whole and count > 1 else [f"{value}[{i}]" for i in range(count)] if count > 1 else [value]
     places = elements(em, s.name, of, s.index, start, count)
     if whole:
         return [f"{at} = {x};" for at, x in zip(places, values)]
     return [f"if ({c}) {at} = {x};" for c, at, x in zip(em.lanes(s.predicate, start, count), places, values)]
+
+
+def _lanes_in_words(em: Emitter, t: Type, value: str, count: int) -> list[str]:
+    """Each lane of a named vector. Narrow ones by way of 64-bit words: shifting these takes half the time of extracting each lane."""
+    per_word = 8 // t.bytes()
+    if per_word < 4 or count % (2 * per_word):
+        return [f"{value}[{i}]" for i in range(count)]
+    words = em.name(vector := em.vector_type("u64", count // per_word), f"({vector}){value}")
+    parts = [em.name("uint64_t", f"{words}[{k}]") for k in range(count // per_word)]
+    return [f"({memory_type(t)})({parts[i // per_word]} >> {8 * t.bytes() * (i % per_word)})" for i in range(count)]
 
 
 def _dense_store(em: Emitter, name: str, t: Type, base: n.Expr | None, offset: int, count: int, value: str) -> str:

@@ -102,6 +102,7 @@ def _load(content: bytes, replaced: Mapping[str, ParameterData] = {}) -> tuple[l
         for p in inputs:
             if p.is_buffer and p.buffer is not None and p.name not in replaced:
                 p.buffer.storage.param = p
+                p.buffer.storage.promise_strides()  # it is stored without gaps, whatever it was
         return functions, requirements, inputs
 
 

@@ -229,3 +229,11 @@ def test_channels_of_an_interleaved_buffer_are_loaded_densely(tmp_path: Path) ->
         text = c_text(f, [], tmp_path)
         loop = innermost_loops(text)[0]
         assert counts(loop)[0] >= 1 and not re.search(r"_stride_|gather", loop)
+
+
+def test_bytes_that_lie_apart_are_shifted_out_of_words(tmp_path: Path) -> None:
+    planes, out = image(hl.UInt(8), 2), hl.Func("out")
+    out[c, x] = planes[x, c]
+    out.bound(c, 0, 3).reorder(c, x).unroll(c).vectorize(x, 32)
+    loop = max(innermost_loops(c_text(out, [planes], tmp_path)), key=len)
+    assert len(re.findall(r"= \(uint8_t\)\(t\d+ >> \d+\);", loop)) == 96 and loop.count("const uint64_t ") >= 12
