@@ -152,15 +152,16 @@ def _load_strided(em: Emitter, e: n.Load, line: Line, kind: str, start: int, cou
     low, high = em.strided.get((e.name, line.base, line.stride, e.type), (lowest, highest))
     low, high = min(low, lowest), max(high, highest)
     at = low + line.stride * (start - first)
+    piece = whole if count < whole <= high - low + 1 and size <= 2 else count  # one shuffle takes its lanes from two registers
     sources: list[tuple[str, int]] = []
     where: dict[int, int] = {}
     wanted = []
     for i in range(count):
         position = line.offset + line.stride * i
-        begin = min(at + (position - at) // count * count, high - count + 1)
+        begin = min(at + (position - at) // piece * piece, high - piece + 1)
         if begin not in where:
             where[begin] = len(sources)
-            sources.append((_shared_dense(em, e, line.base, begin, kind, count), count))
+            sources.append((_shared_dense(em, e, line.base, begin, kind, piece), piece))
         wanted.append((where[begin], position - begin))
     return v.pick(em, kind, sources, wanted)
 

@@ -76,15 +76,15 @@ def _store_slice(em: Emitter, s: n.Store, start: int, count: int) -> list[str]:
     rows = _store_rows(em, s, start, count, value) if whole else None
     if rows is not None:
         return rows
-    values = _lanes_in_words(em, of, value, count) if whole and count > 1 else [f"{value}[{i}]" for i in range(count)] if count > 1 else [value]
+    values = _lanes(em, of, value, count) if count > 1 else [value]
     places = elements(em, s.name, of, s.index, start, count)
     if whole:
         return [f"{at} = {x};" for at, x in zip(places, values)]
     return [f"if ({c}) {at} = {x};" for c, at, x in zip(em.lanes(s.predicate, start, count), places, values)]
 
 
-def _lanes_in_words(em: Emitter, t: Type, value: str, count: int) -> list[str]:
-    """Each lane of a named vector. Narrow ones by way of 64-bit words: shifting these takes half the time of extracting each lane."""
+def _lanes(em: Emitter, t: Type, value: str, count: int) -> list[str]:
+    """Each lane of a named vector; narrow ones by way of 64-bit words, since shifting these takes half the time of extracting lanes."""
     per_word = 8 // t.bytes()
     if per_word < 4 or count % (2 * per_word):
         return [f"{value}[{i}]" for i in range(count)]
