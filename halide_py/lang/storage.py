@@ -153,10 +153,13 @@ class Storage:
 
     def promise_strides(self) -> None:
         """Tell pipelines that use this Buffer of strides that keep a vector's elements together, such as the 3 of interleaved RGB: those
-        are loaded densely and shuffled. Other strides are asked for at run time, so that images of all sizes share a compiled pipeline."""
-        p = self.param
-        if p is None or self.array is None:
+        are loaded densely and shuffled. Other strides are asked for at run time, so that images of all sizes share a compiled pipeline;
+        so are those of memory with gaps or backwards, which files contain without."""
+        p, array = self.param, self.array
+        if p is None or array is None:
             return
-        for d, stride in zip(p.dims, element_strides(self.array)):
-            d.stride = i32(stride) if abs(stride) <= _TOGETHER else None
+        dense, strides = 1, element_strides(array)
+        for d in sorted(range(min(array.ndim, len(p.dims))), key=lambda d: abs(strides[d])):
+            p.dims[d].stride = i32(dense) if strides[d] == dense <= _TOGETHER else None
+            dense *= array.shape[d]
         count_edit()
