@@ -90,6 +90,8 @@ def wide(em: Emitter, e: n.Expr) -> str:
     """An int32 index computed in 64 bits (its overflow would be undefined, so it may be), shared parts named."""
     if _is_narrowed(e):
         return em.emit(e.value, 0, 1)
+    if isinstance(e, n.Cast) and e.type is INT32 and em.unit.float_ranges.fits(e.value, INT32):  # one instruction makes 64 bits, too
+        return em.emit(n.Cast(INT64, e.value), 0, 1)
     if e.type.bits() != 32 or not isinstance(e, (n.Add, n.Sub, n.Mul)):
         return em.emit(e, 0, 1)
     key = (e, "wide")
@@ -200,7 +202,7 @@ def element(em: Emitter, name: str, t: Type, index: n.Expr) -> str:
 def _subscript(p: str, at: str, offset: int) -> str:
     if not at:
         return f"{p}[{offset}]"
-    return f"{p}[{at}{signed(offset)}]" if offset else f"{p}[{unparenthesized(at)}]"
+    return f"{p}[{at}{signed(offset)}ll]" if offset else f"{p}[{unparenthesized(at)}]"  # a sum of 64 bits, part of the address
 
 
 def unparenthesized(text: str) -> str:

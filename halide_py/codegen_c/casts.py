@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..errors import InternalError
 from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.types import Int, Type
+from ..ir.types import INT32, Int, Type
 from . import patterns
 from . import vectors as v
 from .ctypes_of import is_half, short_type, value_bits, value_type
@@ -28,13 +28,13 @@ _PACKS = {
 def cast(em: Emitter, e: n.Cast, start: int, count: int) -> str:
     """A conversion: floats to integers truncate, narrowing integers wrap."""
     t, s = e.type, e.value.type
-    better = patterns.match(e)
+    better = patterns.match(e) or _direct(em, e)
     if better is not None:
         return em.emit(better, start, count)
     if count == 1:
         text = em.emit(e.value, start, 1)
-        if s.is_float() and s.bits() >= 32 and t.is_int_or_uint() and not t.is_bool() and _is_clamped(e.value, t):
-            return f"(int32_t)({text})" if t.bits() == 32 else f"({value_type(t)})(int32_t)({text})"
+        if s.is_float() and t.is_int_or_uint() and not t.is_bool() and _fits(em, e.value, t):
+            return f"({value_type(t)})({text})" if t.is_int() and t.bits() >= 32 else f"({value_type(t)})(int32_t)({text})"
         return scalar_cast(em, t, s, text)
     target, source = short_type(t), short_type(s)
     if s.is_bool():
@@ -47,14 +47,16 @@ def cast(em: Emitter, e: n.Cast, start: int, count: int) -> str:
     width = em.native(s)
     if count <= width or t.is_float():
         return _in_slices(em, e, start, count, source, target)
-    limited = patterns.limits(e.value, t) if can_pack(em, "i32" if source == "f32" else source, target, count) else None
-    return _narrow(em, limited or e.value, start, count, source, target, limited is not None)
+    if not can_pack(em, "i32" if source == "f32" else source, target, count):
+        return _narrow(em, e.value, start, count, source, target, False)
+    limited = patterns.limits(e.value, t)
+    return _narrow(em, limited or e.value, start, count, source, target, limited is not None or _fits(em, e.value, t))
 
 
 def _in_slices(em: Emitter, e: n.Cast, start: int, count: int, source: str, target: str) -> str:
     width = min(count, em.native(e.value.type))
     parts = [v.convert(em, em.emit(e.value, start + k, width), source, target, width) for k in range(0, count, width)]
-    text = v.join(em, parts, width)
+    text = v.join(em, target, parts, width)
     return round_half(em, e.type, count, text) if is_half(e.type) else text
 
 
@@ -66,7 +68,7 @@ def _narrow(em: Emitter, value: n.Expr, start: int, count: int, source: str, tar
         whole = "i64" if target == "u32" and source == "f64" else "i32"
         parts = [v.convert(em, p, source, whole, width) for p in parts]
         if source == "f64" and whole == "i32":  # half registers
-            parts = [v.join(em, parts[k:k + 2], width) for k in range(0, len(parts), 2)]
+            parts = [v.join(em, whole, parts[k:k + 2], width) for k in range(0, len(parts), 2)]
             width *= 2
         source = whole
     if saturate:
@@ -133,15 +135,18 @@ def cast_mask(em: Emitter, e: n.Cast, start: int, count: int, bits: int) -> str:
     return mask_at_width(em, make, value_bits(s), start, count, bits)
 
 
-def _is_clamped(e: n.Expr, t: Type) -> bool:
-    """Whether a float is limited to constants that `t` and int32 hold; as second operands these also take the place of NaN."""
-    if isinstance(e, n.Broadcast):
-        return _is_clamped(e.value, t)
-    if not isinstance(e, (n.Min, n.Max)) or type(e.a) is type(e) or not isinstance(e.a, (n.Min, n.Max)):
-        return False
-    ends = [x.value if isinstance(x, n.Broadcast) else x for x in (e.b, e.a.b)]
-    low, high = max(t.min_value(), -2**31), min(t.max_value(), 2**31 - 128)  # the last is a float
-    return all(isinstance(x, n.FloatImm) and low <= x.value <= high for x in ends)
+def _fits(em: Emitter, e: n.Expr, t: Type) -> bool:
+    """Whether a float is never NaN and always an integer that `t` and int32 hold, when it is truncated."""
+    return em.unit.float_ranges.fits(e, t) and em.unit.float_ranges.fits(e, INT32)
+
+
+def _direct(em: Emitter, e: n.Cast) -> n.Cast | None:
+    """A float that becomes a wider integer by way of a narrow one that holds it."""
+    inner = e.value
+    if not isinstance(inner, n.Cast) or not inner.value.type.is_float() or not e.type.is_int_or_uint() or inner.type.is_bool():
+        return None
+    wider = inner.type.is_int_or_uint() and e.type.bits() >= inner.type.bits()
+    return n.Cast(e.type, inner.value) if wider and _fits(em, inner.value, inner.type) else None
 
 
 def scalar_cast(em: Emitter, t: Type, s: Type, text: str) -> str:

@@ -108,7 +108,9 @@ def _float_modulo(em: Emitter, e: n.Mod, start: int, count: int) -> str:
 
 
 def extremum(em: Emitter, e: Any, start: int, count: int) -> str:
-    """min: a < b ? a : b, so b where either is NaN; max likewise."""
+    """min: a < b ? a : b, so b where either is NaN; max likewise. What limits nothing is left out."""
+    if e.type.is_float() and em.unit.float_ranges.holds(e):
+        return em.emit(e.a, start, count)
     if e.type.is_bool():
         return f"({em.emit(e.a, start, 1)} {'&' if type(e) is n.Min else '|'} {em.emit(e.b, start, 1)})"
     form = v.minimum if type(e) is n.Min else v.maximum

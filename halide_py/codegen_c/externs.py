@@ -165,7 +165,7 @@ def _own_vector(em: Emitter, name: str, short: str, args: list[str], count: int)
                 em, name, short, [em.name(em.vector_type(short, width), v.shuffle(a, a, range(k, k + width))) for a in named], width
             )
         )
-    return v.join(em, parts, width)
+    return v.join(em, short, parts, width)
 
 
 def _own_function(em: Emitter, name: str, short: str, count: int) -> str:

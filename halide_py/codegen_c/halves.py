@@ -71,9 +71,8 @@ def to_memory(em: Emitter, t: Type, width: int, parts: list[str]) -> str:
     """Rounded floats, `width` in each of the parts, as they are stored."""
     whole = _instructions(em, t, width)
     if whole is not None:
-        return v.join(
-            em, [em.name(em.vector_type("u16", width), f"({em.vector_type('u16', width)}){whole[1].format(x=p)}") for p in parts], width
-        )
+        u16 = em.vector_type("u16", width)
+        return v.join(em, "u16", [em.name(u16, f"({u16}){whole[1].format(x=p)}") for p in parts], width)
     name, body = ("hl_bf16_of_f32", _BF16_OF_F32) if t.is_bfloat() else ("hl_f16_of_f32", _F16_OF_F32)
     helper = _helper(em, name, width, "u", "f32 f", body)
     return v.narrow(em, [f"{helper}({p})" for p in parts], "u32", "u16", width)

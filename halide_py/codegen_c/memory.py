@@ -127,7 +127,7 @@ def _load_rows(em: Emitter, e: n.Load, start: int, count: int) -> str | None:
     if line_of(e.index, start, inner) is None and transposes.block_around(em, e, start, inner) is None:
         return None
     parts = [em.named(em.vector_type(memory_kind(e.type), inner), raw_load(em, e, k, inner)) for k in range(start, start + count, inner)]
-    return v.join(em, parts, inner)
+    return v.join(em, memory_kind(e.type), parts, inner)
 
 
 def _load_strided(em: Emitter, e: n.Load, line: Line, kind: str, start: int, count: int) -> str:
@@ -147,7 +147,7 @@ def _load_strided(em: Emitter, e: n.Load, line: Line, kind: str, start: int, cou
     if size * count > 16 and size <= 2 and not em.machine.has("avx512vbmi"):  # byte shuffles do not cross 16 bytes
         half = count // 2
         parts = [em.named(em.vector_type(kind, half), raw_load(em, e, start + k, half)) for k in (0, half)]
-        return v.join(em, parts, half)
+        return v.join(em, kind, parts, half)
     lowest, highest = line.offset - line.stride * (start - first), line.offset + line.stride * (first + lanes - 1 - start)  # of the stretch
     low, high = em.strided.get((e.name, line.base, line.stride, e.type), (lowest, highest))
     low, high = min(low, lowest), max(high, highest)

@@ -157,7 +157,7 @@ class _Registers:
         texts = [f"(*(const {vector}u *)({row}))" for row in rows]
         if length < self.block:
             return self._spread(texts, length)
-        return v.join(self.em, [self.em.named(vector, text) for text in texts], length) if len(texts) > 1 else texts[0]
+        return v.join(self.em, self.kind, texts, length)
 
     def _spread(self, texts: Sequence[str], length: int) -> str:
         """Short vectors, each at the beginning of a block: as integers, which one instruction loads."""

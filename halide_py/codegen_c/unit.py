@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 
+from ..ir.float_ranges import FloatRanges
 from ..ir.intrinsics import ExternFunction
 from .ctypes_of import c_identifier
 from .machine import Machine
@@ -41,6 +42,7 @@ class Unit:
     sources: dict[str, str] = field(default_factory=dict)  # the namespace of each C text of the user's
     functions: list[str | Task] = field(default_factory=list)
     strict: bool = False
+    float_ranges: FloatRanges = field(default_factory=FloatRanges)
     names: dict[str, int] = field(default_factory=dict)
     numbers: itertools.count[int] = field(default_factory=itertools.count)
 

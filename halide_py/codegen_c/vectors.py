@@ -159,7 +159,7 @@ def narrow(em: Emitter, parts: list[str], source: str, target: str, count: int) 
     bits, want = int(source[1:]), int(target[1:])
     if em.machine.vector_bytes == 64:  # one instruction narrows a register
         parts = [convert(em, p, source, target, count) for p in parts]
-        return join(em, parts, count)
+        return join(em, target, parts, count)
     while len(parts) > 1:
         bits //= 2
         short = f"{target[0]}{bits}"
@@ -170,12 +170,32 @@ def narrow(em: Emitter, parts: list[str], source: str, target: str, count: int) 
     return parts[0] if bits == want else convert(em, parts[0], source, target, count)
 
 
-def join(em: Emitter, parts: list[str], count: int) -> str:
+# gcc moves both halves to themselves before it shuffles them together, and loads them before. Bytes of the whole -> the instruction
+# set, the expression and the types in it.
+_JOINED = {
+    16: ("sse2", "(q64x2){(long long)a, (long long)b}", [("q64", 2)]),
+    32: ("avx", "__builtin_ia32_vinsertf128_si256(__builtin_ia32_si256_si((i32x4)a), (i32x4)b, 1)", [("i32", 4)]),
+    64: ("avx512f", "__builtin_ia32_inserti64x4_mask((q64x8)__builtin_ia32_si512_256si((i32x8)a), (q64x4)b, 1, (q64x8){}, (uint8_t)-1)",
+         [("q64", 8), ("i32", 8), ("q64", 4)]),
+}
+
+
+def join(em: Emitter, short: str, parts: list[str], count: int) -> str:
     """Vectors of `count` lanes one after the other; a power of two of them."""
     while len(parts) > 1:
-        parts = [shuffle(x, y, range(2 * count)) for x, y in zip(parts[::2], parts[1::2])]
+        parts = [_joined(em, short, x, y, count) for x, y in zip(parts[::2], parts[1::2])]
         count *= 2
     return parts[0]
+
+
+def _joined(em: Emitter, short: str, x: str, y: str, count: int) -> str:
+    needs, body, words = _JOINED.get(2 * count * int(short[1:]) // 8, ("", "", []))
+    if not needs or em.machine.compiler != "gcc" or not em.machine.has(needs):
+        return shuffle(x, y, range(2 * count))
+    for word in words:
+        em.vector_type(*word)
+    half, whole = em.vector_type(short, count), em.vector_type(short, 2 * count)
+    return f"{em.unit.vector_helper(f'hl_join_{whole}', whole, f'{half} a, {half} b', f'return ({whole}){body};')}({x}, {y})"
 
 
 def mask_of_scalar(em: Emitter, text: str, bits: int, count: int) -> str:

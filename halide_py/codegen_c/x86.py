@@ -13,7 +13,7 @@ from ..ir.far_indices import is_far
 from ..ir.traverse import nodes_of
 from .addresses import place, without_broadcasts
 from .emitter import Emitter
-from .vectors import shuffle
+from .vectors import join
 
 
 def _like(kind: str) -> str:
@@ -121,12 +121,6 @@ def _gather_helper(em: Emitter, kind: str, count: int) -> str:
     for k in range(count // 4):
         lanes = ", ".join(f"p[(int32_t)q[{i}]], p[q[{i}] >> 32]" for i in (2 * k, 2 * k + 1))
         lines.append(f"const {four} v{count}_{k} = {{{lanes}}};")
-    parts, size = [f"v{count}_{k}" for k in range(count // 4)], 4
-    while len(parts) > 1:
-        size *= 2
-        joined = em.vector_type(kind, size)
-        for k in range(len(parts) // 2):
-            lines.append(f"const {joined} j{size}_{k} = {shuffle(parts[2 * k], parts[2 * k + 1], range(size))};")
-        parts = [f"j{size}_{k}" for k in range(len(parts) // 2)]
-    lines.append(f"return {parts[0]};")
+    parts = [f"v{count}_{k}" for k in range(count // 4)]
+    lines.append(f"return {join(em, kind, parts, 4)};")
     return em.unit.vector_helper(f"hl_gather_{vector}", vector, f"const {element} *p, {em.vector_type('i32', count)} x", " ".join(lines))

@@ -75,7 +75,20 @@ def test_lookup_of_bytes(tmp_path: Path) -> None:
     counts[x] = 0
     counts[hl.i32(hl.clamp(source[r], 0.0, 255.0))] += 1
     text = c_text(counts, [source], tmp_path)
-    assert "(int32_t)(hl_max_float(hl_min_float(" in text and "_of_f32" not in text
+    assert "(int64_t)(hl_max_float(hl_min_float(" in text and "_of_f32" not in text, "the conversion makes an index of 64 bits at once"
+
+
+@pytest.mark.parametrize("lanes", [1, 16])
+def test_limits_that_hold_anyway_cost_nothing(lanes: int, tmp_path: Path) -> None:
+    """The luminance of bytes is in [0, 255] in floats, too, however it is rounded: no limits, and no way by bytes to the index."""
+    x, image, table = hl.Var("x"), hl.ImageParam(hl.UInt(8), 2, "image"), hl.ImageParam(hl.Int(32), 1, "table")
+    luma = sum((hl.f32(w) * hl.f32(image[x, k]) for k, w in enumerate((0.299, 0.587, 0.114))), hl.f32(0.0))
+    out = hl.Func("out")
+    out[x] = table[hl.i32(hl.u8(hl.clamp(luma, 0.0, 255.0)))] + hl.i32(hl.u8_sat(luma + 1.0))
+    if lanes > 1:
+        out.vectorize(x, lanes)
+    text = c_text(out, [image, table], tmp_path)
+    assert len(re.findall(r"hl_m(?:in|ax)_f(?:loat|32x\d)\(", text[text.index("for ("):])) == (lanes > 1) + 1, "those of the other sum stay"
 
 
 def test_float_extrema_are_instructions(tmp_path: Path) -> None:
