@@ -154,6 +154,7 @@ static int start(struct job *j) {
     }
     h->job = j;
     pthread_cond_init(&h->wake, NULL);
+    hl_stay_loaded();
     pthread_t thread;
     if (pthread_create(&thread, NULL, helper, h) != 0) {
         free(h);
@@ -203,7 +204,7 @@ void hl_async_after_fork_in_child(void) { /* no thread but this one has come alo
 }
 
 /* A library that is unloaded must not leave threads in its code. */
-__attribute__((destructor)) static void end_threads(void) {
+HL_AT_UNLOAD() static void end_threads(void) {
     pthread_mutex_lock(&pool.lock);
     pool.ending = 1;
     struct helper *idle = pool.idle;

@@ -7,6 +7,21 @@
 /* A program linked with the static library may define these functions itself instead of setting a hook. */
 #define HL_OVERRIDABLE __attribute__((weak))
 
+/* What runs when a library is unloaded. Windows has ended all other threads by then, whatever they held; there a library that has started
+ * threads stays loaded (hl_stay_loaded) and gives back nothing. */
+#ifdef _WIN32
+#define HL_AT_UNLOAD(priority) __attribute__((unused))
+#else
+#define HL_AT_UNLOAD(priority) __attribute__((destructor priority))
+#endif
+
+/* What systems name differently (system.c). `hl_open_trace` gives a file descriptor to append to, or -1. */
+void hl_stay_loaded(void);
+int hl_processors(void);
+int hl_open_trace(const char *name);
+void *hl_aligned_alloc(size_t alignment, size_t size);
+void hl_aligned_free(void *memory);
+
 /* Report a failure with a printf-style message. */
 void hl_error_format(void *user_context, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -366,6 +366,26 @@ void hl_clear_error(void);
 enum { hl_error_code_wrong_cpu = -1001 };
 int hl_error_wrong_cpu(void *user_context, const char *func_name, const char *needs);
 
+/* Whether the processor has all of the instruction sets whose numbers are the bits of `sets`. */
+enum hl_instruction_set {
+    hl_has_sse4_1,
+    hl_has_sse4_2,
+    hl_has_popcnt,
+    hl_has_avx,
+    hl_has_avx2,
+    hl_has_fma,
+    hl_has_f16c,
+    hl_has_bmi2,
+    hl_has_avx512f,
+    hl_has_avx512cd,
+    hl_has_avx512bw,
+    hl_has_avx512dq,
+    hl_has_avx512vl,
+    hl_has_avx512ifma,
+    hl_has_avx512vbmi
+};
+HL_BOOL hl_processor_has(uint32_t sets);
+
 /* The functions of a shared library, which `hl_library` of it gives; the last one has null pointers. */
 struct hl_library_entry {
     const struct halide_filter_metadata_t *(*metadata)(void);

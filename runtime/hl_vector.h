@@ -7,7 +7,11 @@
 #else
 #define HL_EXTERN_C extern
 #endif
+#ifdef _WIN32
+#define HL_EXPORT_ATTRIBUTE __attribute__((dllexport))
+#else
 #define HL_EXPORT_ATTRIBUTE __attribute__((visibility("default")))
+#endif
 #ifdef __cplusplus
 #define HL_EXPORT extern "C" HL_EXPORT_ATTRIBUTE
 #else

@@ -56,7 +56,7 @@ static _Atomic(halide_free_t) custom_free;
 static void release_thread(void *unused) {
     (void)unused;
     for (int k = 0; k < SMALL_CLASSES; k++) {
-        free(set_aside[k]);
+        hl_aligned_free(set_aside[k]);
         set_aside[k] = NULL;
     }
     known_thread = 0;
@@ -136,11 +136,10 @@ HL_OVERRIDABLE void *halide_default_malloc(void *user_context, size_t size) {
     int k = class_of(size, &capacity);
     struct block *b = take(k);
     if (!b) {
-        void *memory = NULL;
-        if (posix_memalign(&memory, ALIGNMENT, capacity + 2 * ALIGNMENT)) {
+        b = (struct block *)hl_aligned_alloc(ALIGNMENT, capacity + 2 * ALIGNMENT);
+        if (!b) {
             return NULL;
         }
-        b = (struct block *)memory;
         b->capacity = capacity;
         b->size_class = k;
     }
@@ -161,7 +160,7 @@ HL_OVERRIDABLE void halide_default_free(void *user_context, void *ptr) {
         if (k != UNCACHED) {
             atomic_fetch_sub(&kept_bytes, b->capacity);
         }
-        free(b);
+        hl_aligned_free(b);
         return;
     }
     pthread_mutex_lock(&classes[k].lock);
@@ -181,14 +180,14 @@ void hl_trim_memory(void) {
         while (b) {
             struct block *next = b->next;
             atomic_fetch_sub(&kept_bytes, b->capacity);
-            free(b);
+            hl_aligned_free(b);
             b = next;
         }
     }
 }
 
 /* A library that is unloaded gives back what it kept; after the pool has ended its threads, hence the priority. */
-__attribute__((destructor(101))) static void trim_at_unload(void) {
+HL_AT_UNLOAD((101)) static void trim_at_unload(void) {
     hl_trim_memory();
     pthread_key_delete(thread_end);
 }

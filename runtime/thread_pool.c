@@ -7,17 +7,12 @@
  *
  * After fork() the child has no workers and starts its own at its first parallel loop.
  */
-#if defined(__linux__) && !defined(_GNU_SOURCE)
-#define _GNU_SOURCE /* sched_getaffinity */
-#endif
 #include "hl_internal.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MOST_THREADS = 256, SPINS = 2000 };
 
@@ -59,6 +54,8 @@ static _Atomic(halide_do_task_t) custom_do_task;
 
 /* ---- Fork ---- */
 
+#ifndef _WIN32 /* which has none */
+
 static void before_fork(void) {
     hl_async_before_fork();
     pthread_mutex_lock(&pool.lock);
@@ -92,28 +89,19 @@ __attribute__((constructor)) static void watch_forks(void) {
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-/* ---- Number of threads ---- */
-
-static int processors(void) {
-#ifdef __linux__
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0) {
-        return CPU_COUNT(&set);
-    }
 #endif
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (int)n : 1;
-}
+
+/* ---- Number of threads ---- */
 
 static int default_threads(void) {
     const char *text = getenv("HL_NUM_THREADS");
     int n = text ? atoi(text) : 0;
-    return n > 0 ? n : processors();
+    return n > 0 ? n : hl_processors();
 }
 
 static void set_wanted(int n) {
     pool.wanted = n < MOST_THREADS ? n : MOST_THREADS;
-    atomic_store(&pool.spins, pool.wanted <= processors() ? SPINS : 0);
+    atomic_store(&pool.spins, pool.wanted <= hl_processors() ? SPINS : 0);
 }
 
 static int wanted_threads(void) {
@@ -278,6 +266,9 @@ static void start_workers(int64_t useful) {
     if (useful < wanted) {
         wanted = (int)useful;
     }
+    if (pool.started < wanted) {
+        hl_stay_loaded();
+    }
     while (pool.started < wanted && pthread_create(&pool.threads[pool.started], NULL, worker, (void *)(intptr_t)pool.started) == 0) {
         pool.started++;
     }
@@ -300,7 +291,7 @@ void halide_shutdown_thread_pool(void) {
 }
 
 /* A library that is unloaded must not leave threads in its code. */
-__attribute__((destructor)) static void shutdown_at_unload(void) {
+HL_AT_UNLOAD() static void shutdown_at_unload(void) {
     halide_shutdown_thread_pool();
 }
 

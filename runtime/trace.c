@@ -1,7 +1,6 @@
 /* trace.c: events of a traced pipeline, as lines of text through halide_print or as packets appended to the file HL_TRACE_FILE. */
 #include "hl_internal.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -185,7 +184,7 @@ HL_OVERRIDABLE int halide_get_trace_file(void *user_context) {
         const char *name = getenv("HL_TRACE_FILE");
         trace_file = 0;
         if (name && *name) {
-            int file = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+            int file = hl_open_trace(name);
             failed = file < 0;
             trace_file = failed ? 0 : file;
             opened_file = !failed;

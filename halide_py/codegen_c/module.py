@@ -113,8 +113,12 @@ def _cpu_check(f: LoweredFunction, needs: Sequence[str], values: Sequence[str]) 
     if not needs:
         return ""
     context = values[0] if f.args and f.args[0].name == USER_CONTEXT else "HL_NULL"
-    has = " && ".join(f'__builtin_cpu_supports("{n}")' for n in needs)
-    return f'    if (HL_UNLIKELY(!({has}))) return hl_error_wrong_cpu({context}, "{f.qualified}", "{" ".join(needs)}");\n'
+    return f'    if (HL_UNLIKELY(!{processor_has(needs)})) return hl_error_wrong_cpu({context}, "{f.qualified}", "{" ".join(needs)}");\n'
+
+
+def processor_has(needs: Sequence[str]) -> str:
+    """C text that is true on a processor with these instruction sets."""
+    return f"hl_processor_has({' | '.join('1u << hl_has_' + name.replace('.', '_') for name in needs) or '0'})"
 
 
 def exports(f: LoweredFunction, needs: Sequence[str] = ()) -> str:

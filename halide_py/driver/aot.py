@@ -18,7 +18,7 @@ from ..ir.function import Function
 from ..ir.intrinsics import ExternFunction
 from ..ir.module import USER_CONTEXT, ArgumentKind, LinkageType, LoweredArgument, LoweredFunction, LoweredModule, RuntimeLinkage
 from ..ir.target import Target
-from ..ir.target_words import TargetFeature
+from ..ir.target_words import TargetFeature, TargetOS
 from ..ir.traverse import nodes_of
 from ..ir.types import Handle
 from ..lower.environment import environment
@@ -71,11 +71,18 @@ class Unit:
         """Whether objects and libraries contain the C runtime, which we have for this machine, and with ziglang for others."""
         return not self.target.has_feature(TargetFeature.NoRuntime) and has_runtime(self.target, self.tools)
 
-    def has_runtime(self, what: str) -> bool:
-        """Whether a file contains the C runtime. Warns when it should and cannot."""
-        if not self.contains_runtime and not self.target.has_feature(TargetFeature.NoRuntime):
-            warn(f"The {what} of {self.name} for {self.target} is without the C runtime: {runtime_advice(self.target)}, and link it.")
-        return self.contains_runtime
+    @property
+    def joins_runtime(self) -> bool:
+        """Whether one object file contains it, too: those of Windows cannot be joined."""
+        return self.contains_runtime and self.target.os is not TargetOS.Windows
+
+    def has_runtime(self, what: str, joined: bool = False) -> bool:
+        """Whether a file contains the C runtime, `joined` with the pipeline in one object or not. Warns when it should and cannot."""
+        inside = self.joins_runtime if joined else self.contains_runtime
+        if not inside and not self.target.has_feature(TargetFeature.NoRuntime):
+            advice = "write a static_library" if self.contains_runtime else f"{runtime_advice(self.target)}, and link it"
+            warn(f"The {what} of {self.name} for {self.target} is without the C runtime: {advice}.")
+        return inside
 
     @property
     def module(self) -> LoweredModule:

@@ -34,7 +34,7 @@ def join_objects(objects: Sequence[str], library: str, joined: str, tools: Toolc
         with scratch_folder() as folder:  # its linker for macOS takes no libraries here
             _run([*tools.command[:-1], "ar", "x", library], "take a static library apart", folder)
             members = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
-            _run([*tools.command, *tools.arch, "-r", *objects, *members, "-o", joined], "join object files")
+            _run([*tools.command, *tools.system, "-r", *objects, *members, "-o", joined], "join object files")
         return
     linker = shutil.which("ld") or shutil.which("ld.lld")
     if linker is None:

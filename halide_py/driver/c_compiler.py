@@ -209,7 +209,7 @@ def compile_c(source: str, output: str, t: Toolchain, flags: Sequence[str]) -> N
 
 def link_shared(objects: Sequence[str], output: str, t: Toolchain) -> None:
     """Link object files and static libraries into the shared object `output`."""
-    _step([*t.command, *t.arch, "-shared", "-o", output, *objects, "-pthread", "-lm"], b"")
+    _step([*t.command, *t.system, "-shared", "-o", output, *objects, "-pthread", "-lm"], b"")
 
 
 def _written(data: bytes, folder: str) -> str:

@@ -37,9 +37,9 @@ _TRIPLES = {
     (_O.OSX, _A.ARM, 64): "arm64-apple-macosx11",
     (_O.IOS, _A.ARM, 64): "arm64-apple-ios12",
     (_O.IOS, _A.ARM, 32): "armv7-apple-ios9",
-    (_O.Windows, _A.X86, 64): "x86_64-pc-windows-msvc",
-    (_O.Windows, _A.X86, 32): "i686-pc-windows-msvc",
-    (_O.Windows, _A.ARM, 64): "aarch64-pc-windows-msvc",
+    (_O.Windows, _A.X86, 64): "x86_64-w64-windows-gnu",
+    (_O.Windows, _A.X86, 32): "i686-w64-windows-gnu",
+    (_O.Windows, _A.ARM, 64): "aarch64-w64-windows-gnu",
 }
 _ZIG = {
     (_O.Linux, _A.X86, 64): "x86_64-linux-gnu",
@@ -50,6 +50,9 @@ _ZIG = {
     (_O.Linux, _A.POWERPC, 64): "powerpc64le-linux-gnu",
     (_O.OSX, _A.X86, 64): "x86_64-macos",
     (_O.OSX, _A.ARM, 64): "aarch64-macos",
+    (_O.Windows, _A.X86, 64): "x86_64-windows-gnu",
+    (_O.Windows, _A.X86, 32): "x86-windows-gnu",
+    (_O.Windows, _A.ARM, 64): "aarch64-windows-gnu",
 }
 _ARM_64 = {_F.ARMv8a: "armv8-a", _F.ARMv81a: "armv8.1-a", _F.ARMv82a: "armv8.2-a", _F.ARMv83a: "armv8.3-a", _F.ARMv84a: "armv8.4-a",
            _F.ARMv85a: "armv8.5-a", _F.ARMv86a: "armv8.6-a", _F.ARMv87a: "armv8.7-a", _F.ARMv88a: "armv8.8-a"}

@@ -66,7 +66,9 @@ EXTENSIONS = {
 
 def extension(kind: OutputFileType, target: Target) -> str:
     """What the name of a file of a kind ends in, for a target."""
-    on_windows = {OutputFileType.object: ".obj", OutputFileType.static_library: ".lib"} if target.os is TargetOS.Windows else {}
+    on_windows = {
+        OutputFileType.object: ".obj", OutputFileType.static_library: ".lib", OutputFileType.shared_library: ".dll",
+    } if target.os is TargetOS.Windows else {}
     return on_windows.get(kind, EXTENSIONS[kind])
 
 

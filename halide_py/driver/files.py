@@ -24,7 +24,7 @@ from ..errors import CompileError
 from ..ir.html import to_html
 from ..ir.printer import to_text
 from ..ir.target import Target
-from ..ir.target_words import TargetFeature
+from ..ir.target_words import TargetFeature, TargetOS
 from .abi import INCLUDE_DIR
 from .aot import Unit, listing
 from .binaries import archive, join_objects
@@ -32,8 +32,8 @@ from .build import link_inputs
 from .c_compiler import compile_object, link_shared
 from .cache import write_whole
 from .cross import foreign_runtime, has_runtime, is_foreign, runtime_advice, toolchain_for_files
-from .file_types import OutputFileType
-from .runtime_names import Prefixes, all_macros, macros, renamed, static_runtime
+from .file_types import OutputFileType, extension
+from .runtime_names import Prefixes, all_macros, macros, public_functions, renamed, static_runtime
 from .scratch import scratch_folder
 from .toolchain import clang_toolchain
 from .viewer import viewer
@@ -111,7 +111,8 @@ def runtime_of(unit: Unit, folder: str) -> str:
 def object_file(unit: Unit) -> bytes:
     """One object: the pipelines, and the runtime unless the target says no_runtime."""
     with scratch_folder() as folder:
-        made, joined, inside = os.path.join(folder, "made.o"), os.path.join(folder, "joined.o"), unit.has_runtime("object file")
+        made, joined = os.path.join(folder, "made.o"), os.path.join(folder, "joined.o")
+        inside = unit.has_runtime("object file", joined=True)
         compile_object(unit.c_text(inside), made, unit.tools, folder)
         if not inside:
             return read_bytes(made)
@@ -146,9 +147,14 @@ def linked(unit: Unit, inputs: Sequence[str], folder: str) -> bytes:
     """A shared library of objects for a unit's target, and the runtime. Raises CompileError for machines without a linker here."""
     if not has_runtime(unit.target, unit.tools):
         raise CompileError(f"A shared library for {unit.target} needs that system's linker and C library: write an object or "
-                           "static_library, and link it there; PyPI's ziglang has those of Linux and macOS")
-    library = os.path.join(folder, "library.so")
-    link_shared([*inputs, *([runtime_of(unit, folder)] if unit.has_runtime("shared library") else [])], library, unit.tools)
+                           "static_library, and link it there; PyPI's ziglang has those of Linux, macOS and Windows")
+    library = os.path.join(folder, unit.name + extension(OutputFileType.shared_library, unit.target))  # a DLL knows its name
+    inside = [runtime_of(unit, folder)] if unit.has_runtime("shared library") else []
+    if inside and unit.target.os is TargetOS.Windows:  # what generated code defines says itself that it is for callers
+        names = "".join(f"{renamed(name, unit.prefix(True))}\n" for name in public_functions())
+        inside.append(os.path.join(folder, "exported.def"))
+        write_file(inside[-1], f"EXPORTS\n{names}".encode())
+    link_shared([*inputs, *inside], library, unit.tools)
     return read_bytes(library)
 
 
@@ -275,6 +281,8 @@ def _runtime_alone(target: Target, prefixes: Prefixes) -> Unit:
 def runtime_object(target: Target, prefixes: Prefixes) -> bytes:
     """The runtime as one object file. Raises CompileError for machines it cannot be made for."""
     unit = _runtime_alone(target, prefixes)
+    if target.os is TargetOS.Windows:
+        raise CompileError("Object files of Windows cannot be joined into one: give the runtime the name of a library, as runtime.lib")
     with scratch_folder() as folder:
         joined = os.path.join(folder, "runtime.o")
         join_objects([], runtime_of(unit, folder), joined, unit.tools)

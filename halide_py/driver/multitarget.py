@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ..codegen_c.function_info import function_info
 from ..codegen_c.header import header
 from ..codegen_c.metadata import metadata
-from ..codegen_c.module import argument_name, declaration, exports, parameter
+from ..codegen_c.module import argument_name, declaration, exports, parameter, processor_has
 from ..codegen_c.python_extension import python_extension
 from ..codegen_c.pytorch import pytorch_header
 from ..codegen_c.registration import registration
@@ -30,7 +30,6 @@ from .file_types import OutputFileType, extension
 from .files import check_paths, linked, made, read_bytes, runtime_object, runtime_of, self_contained, write, write_all
 from .runtime_names import macros, renamed
 from .scratch import scratch_folder
-from .toolchain import Toolchain
 
 _T, _F = OutputFileType, TargetFeature
 _OF_EACH = (_T.assembly, _T.bitcode, _T.c_source, _T.compiler_log, _T.conceptual_stmt, _T.conceptual_stmt_html, _T.llvm_assembly, _T.object,
@@ -84,7 +83,7 @@ class MultiTarget:
         ends = [f"-{suffix}" for suffix in self.suffixes]
         if kind in (_T.object, _T.c_source):
             ends.append("_wrapper")
-        if kind is _T.object and self._last.has_runtime("object file"):
+        if kind is _T.object and self._last.has_runtime("object file", joined=True):
             ends.append("_runtime")
         usual = extension(kind, self._last.target)
         base, after = (path.removesuffix(usual), usual) if path.endswith(usual) else os.path.splitext(path)
@@ -94,7 +93,7 @@ class MultiTarget:
         """What goes to each of the paths."""
         if kind is _T.object:
             last = self._last
-            return [*self._object_files(), *([runtime_object(last.target, last.prefixes)] if last.contains_runtime else [])]
+            return [*self._object_files(), *([runtime_object(last.target, last.prefixes)] if last.joins_runtime else [])]
         if kind in _OF_EACH:
             own = [content for unit in self.units for content in made(unit, [kind])]
             return [*own, self_contained(self._wrapper())] if kind is _T.c_source else own
@@ -113,7 +112,8 @@ class MultiTarget:
         f, one_each = self.function, [u.entries[0].public for u in self.units]
         passed = ", ".join(argument_name(a) for a in f.args)
         parameters = ", ".join(parameter(a) for a in f.args) or "void"
-        chosen = [f"    if ({_runs(u.tools)}) return {g.qualified}({passed});" for u, g in zip(self.units[:-1], one_each)]
+        sets = [processor_has(u.tools.checked_features()) for u in self.units[:-1]]
+        chosen = [f"    if ({has}) return {g.qualified}({passed});" for has, g in zip(sets, one_each)]
         return "\n".join(
             [
                 macros(self._prefix),
@@ -160,11 +160,6 @@ class MultiTarget:
         with scratch_folder() as folder:
             inputs = {one: None for unit in self.units for one in link_inputs(unit.module)}
             return linked(self._last, [*self._objects(folder, listing(self._module)), *inputs], folder)
-
-
-def _runs(tools: Toolchain) -> str:
-    """C text that is true on a processor that runs what a compiler makes."""
-    return " && ".join(f'__builtin_cpu_supports("{n}")' for n in tools.checked_features()) or "1"
 
 
 def compile_for(make: Callable[[str, Target], Unit], fn_name: str, targets: Sequence[Target], suffixes: Sequence[str] = ()) -> MultiTarget:

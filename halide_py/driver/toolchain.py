@@ -71,6 +71,7 @@ _CHECKED = (
     "avx",
     "avx2",
     "fma",
+    "f16c",
     "bmi2",
     "avx512f",
     "avx512cd",
@@ -103,6 +104,11 @@ class Toolchain:
         return self.command[-2:-1] == ("ziglang",)
 
     @property
+    def system(self) -> tuple[str, ...]:
+        """How objects are linked for another machine; instruction sets apart, for each of which ziglang would build its C library anew."""
+        return tuple(a for a in self.arch if a.startswith("--target="))
+
+    @property
     def flags(self) -> tuple[str, ...]:
         """How code is compiled."""
         return tuple(f for f in FLAGS if f != "-fPIC") if any("-windows" in a for a in self.arch) else FLAGS
@@ -113,7 +119,7 @@ class Toolchain:
         return f"{self.kind} {self.version} {' '.join(self.arch)} {self.processor} {flags} {os.environ.get('HL_SANITIZE', '')}"
 
     def checked_features(self) -> tuple[str, ...]:
-        """The instruction sets in use that a program can ask its processor for, as `__builtin_cpu_supports` names them."""
+        """The instruction sets in use that a program asks its processor for, named as in `hl_instruction_set` of the runtime."""
         return tuple(name for name in _CHECKED if name.replace(".", "_") in self.features)
 
     def machine(self, target: Target) -> Machine:

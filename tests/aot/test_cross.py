@@ -104,6 +104,39 @@ def test_files_for_macos_are_whole_and_link(tmp_path: Path, name: str, capsys: p
     assert done.returncode and "halide_do_par_for" in done.stderr  # what the others bring
 
 
+@needs_zig
+def test_objects_for_windows_hold_no_runtime(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    f, p, k = blur("far")
+    f.compile_to_file(str(tmp_path / "far"), [p, k], "far", hl.Target("x86-64-windows"))
+    assert struct.unpack_from("<H", (tmp_path / "far.obj").read_bytes()) == (0x8664,)
+    assert "The object file of far for x86-64-windows is without the C runtime: write a static_library." in capsys.readouterr().out
+    with pytest.raises(hl.CompileError, match=r"cannot be joined into one: give the runtime the name of a library, as runtime.lib"):
+        hl.compile_standalone_runtime(str(tmp_path / "runtime.obj"), hl.Target("x86-64-windows"))
+
+
+@needs_zig
+@pytest.mark.slow  # ziglang builds that system's C library at its first use
+@pytest.mark.parametrize("kind", ["static", "shared", "apart"])
+def test_programs_for_windows_run_under_wine(tmp_path: Path, kind: str) -> None:
+    wine = shutil.which("wine") or shutil.which("wine64")
+    f, p, k = blur("far")
+    target, T = hl.Target("x86-64-windows-sse41-avx-avx2"), hl.OutputFileType
+    f.compile_to_static_library(str(tmp_path / "static"), [p, k], "far", target)
+    f.compile_to({T.shared_library: str(tmp_path / "far.dll"), T.c_header: str(tmp_path / "far.h")}, [p, k], "far", target)
+    f.compile_to_object(str(tmp_path / "far.obj"), [p, k], "far", target)
+    hl.compile_standalone_runtime(str(tmp_path / "runtime.lib"), target)
+    exported = (tmp_path / "far.dll").read_bytes()
+    assert all(b"\0" + name + b"\0" in exported for name in (b"far_argv", b"hl_library", b"halide_set_error_handler", b"halide_shutdown_trace"))
+    assert b"\0atexit\0" not in exported[exported.index(b"far.dll\0"):][:4000]
+    (tmp_path / "main.c").write_text(CALL_FAR)
+    link = {"static": ["static.lib"], "shared": ["far.dll"], "apart": ["far.obj", "runtime.lib"]}[kind]
+    subprocess.run([*ZIG, "cc", "--target=x86_64-windows-gnu", "-O1", "main.c", *link, "-o", "main.exe"], cwd=tmp_path, check=True)
+    if wine is None:
+        pytest.skip("needs wine")
+    done = run_program([wine, "main.exe"], tmp_path)
+    assert EXPECTED in done.stdout.replace("\r", "") and done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("features, vectors", [("", "xmm"), ("sse41", "xmm"), ("sse41-avx-avx2-f16c-fma", "ymm"), ("sse41-avx-avx2-f16c-fma-avx512-avx512_skylake", "zmm")])
 def test_assembly_uses_the_vectors_of_the_target(tmp_path: Path, features: str, vectors: str) -> None:
     if host_target().arch is not hl.TargetArch.X86:

@@ -374,7 +374,7 @@ int main(void) {
         (lambda: pipeline.apply_runtime_prefixes(hl.Target("host-jit"), {hl.RuntimeLinkage.Export: "a_"}), "not supported for JIT"),
         (lambda: pipeline.apply_runtime_prefixes(hl.Target("host"), {hl.RuntimeLinkage.Export: "a b"}), "'a b' for RuntimeLinkage.Export cannot begin"),
         (lambda: (pipeline.apply_runtime_prefixes(hl.Target("host"), {hl.RuntimeLinkage.Export: "a_"}), pipeline.compile_jit()), "compiled to be run here"),
-        (lambda: hl.compile_standalone_runtime("r.o", hl.Target("arm-64-windows")), "no C runtime for arm-64-windows here"),
+        (lambda: hl.compile_standalone_runtime("r.o", hl.Target("arm-64-ios")), "no C runtime for arm-64-ios here"),
     ):
         with pytest.raises(hl.CompileError, match=message):
             attempt()

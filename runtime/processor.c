@@ -1,0 +1,61 @@
+/* processor.c: the instruction sets that the processor has and whose registers the system keeps. The compilers' own builtin for this finds
+ * none in programs linked by ziglang. Bits: Intel's manual, volume 2, CPUID. */
+#include "hl_internal.h"
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#include <stdatomic.h>
+
+enum { ASKED = 1u << 31 };
+
+static uint32_t sets_if(int usable, uint32_t word, const uint8_t (*rows)[2], int count) {
+    uint32_t sets = 0;
+    for (int i = 0; usable && i < count; i++) {
+        sets |= word >> rows[i][0] & 1u ? 1u << rows[i][1] : 0;
+    }
+    return sets;
+}
+
+#define ROWS(rows) rows, (int)(sizeof(rows) / sizeof(rows[0]))
+
+static uint32_t ask(void) {
+    static const uint8_t sse[][2] = {{19, hl_has_sse4_1}, {20, hl_has_sse4_2}, {23, hl_has_popcnt}};
+    static const uint8_t avx[][2] = {{28, hl_has_avx}, {12, hl_has_fma}, {29, hl_has_f16c}};
+    static const uint8_t avx2[][2] = {{5, hl_has_avx2}}, bmi2[][2] = {{8, hl_has_bmi2}};
+    static const uint8_t avx512[][2] = {{16, hl_has_avx512f}, {28, hl_has_avx512cd}, {30, hl_has_avx512bw},
+                                        {17, hl_has_avx512dq}, {31, hl_has_avx512vl}, {21, hl_has_avx512ifma}};
+    static const uint8_t vbmi[][2] = {{1, hl_has_avx512vbmi}};
+    uint32_t a, b = 0, c = 0, d, features, kept = 0, high;
+    if (!__get_cpuid(1, &a, &b, &features, &d)) {
+        return ASKED;
+    }
+    if (features >> 27 & 1) { /* the system says which registers it keeps */
+        __asm__ volatile("xgetbv" : "=a"(kept), "=d"(high) : "c"(0));
+    }
+    __get_cpuid_count(7, 0, &a, &b, &c, &d);
+    const int keeps_256 = (kept & 0x06) == 0x06;
+#ifdef __APPLE__
+    const int keeps_512 = keeps_256; /* from the first use on */
+#else
+    const int keeps_512 = keeps_256 && (kept & 0xe0) == 0xe0;
+#endif
+    return ASKED | sets_if(1, features, ROWS(sse)) | sets_if(keeps_256, features, ROWS(avx)) | sets_if(keeps_256, b, ROWS(avx2)) |
+           sets_if(1, b, ROWS(bmi2)) | sets_if(keeps_512, b, ROWS(avx512)) | sets_if(keeps_512, c, ROWS(vbmi));
+}
+
+HL_BOOL hl_processor_has(uint32_t sets) {
+    static _Atomic uint32_t known;
+    uint32_t has = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!has) {
+        has = ask();
+        atomic_store_explicit(&known, has, memory_order_relaxed);
+    }
+    return (sets & ~has) == 0;
+}
+
+#else
+
+HL_BOOL hl_processor_has(uint32_t sets) {
+    return sets == 0;
+}
+#endif
