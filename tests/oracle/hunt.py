@@ -81,8 +81,8 @@ def outcome(status: int) -> str:
     return "" if os.WEXITSTATUS(status) in (0, REFUSED) else "failed"
 
 
-def failures(cases: Sequence[R], seconds: int = 60, jobs: int = 1) -> Iterator[tuple[R, str, str]]:
-    """(case, outcome, what was printed) of each case that failed. Runs `jobs` children at a time."""
+def failures(cases: Sequence[R], seconds: int = 60, jobs: int = 1, refused: list[R] | None = None) -> Iterator[tuple[R, str, str]]:
+    """(case, outcome, what was printed) of each case that failed; `refused` gets those that were refused. Runs `jobs` children at a time."""
     todo, running = list(reversed(cases)), {}
     while todo or running:
         while todo and len(running) < jobs:
@@ -93,6 +93,8 @@ def failures(cases: Sequence[R], seconds: int = 60, jobs: int = 1) -> Iterator[t
             running[pid] = case, out
         pid, status = os.wait()
         case, out = running.pop(pid)
+        if refused is not None and os.WIFEXITED(status) and os.WEXITSTATUS(status) == REFUSED:
+            refused.append(case)
         if outcome(status):
             yield case, outcome(status), os.pread(out, 20000, 0).decode(errors="replace")
         os.close(out)
@@ -110,11 +112,12 @@ def main() -> int:
     p.add_argument("--jobs", type=int, default=1)
     a = p.parse_args()
     start, found = time.monotonic(), 0
+    refused: list[Case] = []
     cases = [Case(seed, a.compiled, not a.unscheduled, a.funcs, a.focus) for seed in range(a.first, a.first + a.count)]
-    for case, what, printed in failures(cases, a.seconds, a.jobs):
+    for case, what, printed in failures(cases, a.seconds, a.jobs, refused):
         found += 1
         print(f"==== seed {case.seed} {what}\n{printed}\n---- script\n{case.text()}", flush=True)
-    print(f"{found} of {a.count} failed, {time.monotonic() - start:.0f} s")
+    print(f"{found} of {a.count} failed, {len(refused)} were refused, {time.monotonic() - start:.0f} s")
     return found != 0
 
 

@@ -83,8 +83,8 @@ class Writer(Expressions):
 
     def func(self) -> None:
         """One Func: a pure definition, maybe updates."""
-        name, t = self.fresh("f"), self.pick(COMMON)
-        args = ("x", "y", "z")[:self.pick([2, 2, 2, 2, 2, 1, 3, 0])]
+        name, t = self.fresh("f"), self.type()
+        args = ("x", "y", "z")[:2 if self.focus == "shared" else self.pick([2, 2, 2, 2, 2, 1, 3, 0])]
         f = FuncInfo(name, (t,), args)
         self.line(f"{name} = hl.Func('{name}')")
         kind = self.pick([0, 1, 2, 9, 9]) if self.focus == "reductions" else self.pick([3, 3, 3, 9]) if self.focus == "sliding" else self.int(0, 13)
@@ -100,14 +100,32 @@ class Writer(Expressions):
                 self.update(f, t)
         self.script.funcs.append(f)
 
+    def gather(self) -> None:
+        """A Func of all that no other reads."""
+        read = {name for f in self.script.funcs for s in f.stages for name in s.calls}
+        t, taps = self.type(), []
+        f = FuncInfo(self.fresh("f"), (t,))
+        for g in (g for g in self.script.funcs if g.name not in read):
+            self.calls.append(g.name)
+            k = self.int(0, len(g.types) - 1)
+            taps.append(convert(t, g.types[k], f"{g.name}[{', '.join(self.coordinates(f.args, len(g.args)))}]" + (f"[{k}]" if len(g.types) > 1 else "")))
+        self.line(f"{f.name} = hl.Func('{f.name}')")
+        self.line(f"{self.at(f)} = {small(t, (' & ' if t == 'b1' else ' + ').join(taps))}")
+        self.stage(f, [Loop(v) for v in f.args])
+        self.script.funcs.append(f)
+
+    def type(self) -> str:
+        """Of a Func; where reductions matter, sums of it are associative."""
+        return self.pick(["u8", "i8", "u16", "i16", "u32", "u64"]) if self.focus == "reductions" and self.int(0, 3) else self.pick(COMMON)
+
     def at(self, f: FuncInfo, *where: str) -> str:
         return f"{f.name}[{', '.join(where or f.args) or '()'}]"
 
     def tuple_func(self, f: FuncInfo, t: str) -> None:
-        f.types = (t, *(self.pick(COMMON) for _ in range(self.int(1, 2))))
+        f.types = (t, *(self.type() for _ in range(self.int(1, 2))))
         self.line(f"{self.at(f)} = ({', '.join(self.value(s, f.args, 1) for s in f.types)})")
         self.stage(f, [Loop(v) for v in f.args])
-        here, kind = self.at(f), self.int(0, 4)
+        here, kind = self.at(f), self.pick([2, 4, 4]) if self.focus == "reductions" else self.int(0, 4)
         if kind == 1:  # rotates
             moved = [convert(s, u, f"{here}[{(i + 1) % len(f.types)}]") for i, (s, u) in enumerate(zip(f.types, f.types[1:] + f.types[:1]))]
             self.line(f"{here} = ({', '.join(moved)})")
@@ -227,6 +245,8 @@ def random_script(seed: int, funcs: int = 4, scheduled: bool = True, focus: str 
         w.param()
     for _ in range(w.int(2 if focus in ("sliding", "shared") else 1, funcs)):
         w.func()
+    if focus == "shared":
+        w.gather()
     out = s.funcs[-1]
     s.outputs = [out]
     others = [f for f in s.funcs[:-1] if len(f.args) == len(out.args)]

@@ -51,6 +51,7 @@ class Scheduler(StageScheduler):
             return called.union(*(needed(known[name]) for name in called))
 
         funcs = [f for f in self.script.funcs if f not in self.script.outputs]
+        funcs = [f for f in funcs if not f.inline or self.chance(2)]
         pairs = [(f, g) for i, g in enumerate(funcs) for f in funcs[:i] if f.name not in needed(g) and f.args == g.args and f.args]
         if not pairs:
             return
@@ -65,7 +66,7 @@ class Scheduler(StageScheduler):
 
     def join(self, f: FuncInfo, s: Stage, t: Stage, k: int) -> None:
         """Stage `t` in loops of stage `s`, which is number `k` of `f`."""
-        if self.chance(2):
+        if self.focus == "shared" or self.chance(2):
             self.alike(s, t)
         common = [loop.var for loop, other in zip(s.loops[::-1], t.loops[::-1]) if loop.var == other.var]
         if not common:

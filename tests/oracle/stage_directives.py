@@ -147,7 +147,7 @@ class StageScheduler:
         s.loops[:] = [loop for k, o in enumerate(s.loops) for loop in ((next(ordered), next(ordered)) if k in chosen else (o,))]
 
     def partition(self, s: Stage, v: str) -> None:
-        if self.chance(10):
+        if self.chance(5):
             self.line(f"{s.name}.{self.pick([f'always_partition([{v}])', 'always_partition_all()', f'partition({v}, hl.Partition.Always)'])}")
         else:
             self.line(f"{s.name}." + self.pick([f"never_partition([{v}])", f"never_partition({v})", "never_partition_all()",
