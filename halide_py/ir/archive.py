@@ -29,7 +29,7 @@ Hook = Callable[[Any], Any]
 
 _MAGIC = b"halide_py pipeline"
 _CODE = {"gradient", "tangent"}  # fields that hold Python code
-_SKIPPED = {"frozen", "extra", "given", "owner", "with_updates"}  # state of this process, given its default again
+_SKIPPED = {"sites", "frozen", "extra", "given", "owner", "with_updates"}  # state of this process, given its default again
 
 
 def _classes() -> dict[str, type]:

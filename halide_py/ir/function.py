@@ -188,6 +188,7 @@ class StageSchedule:
     prefetches: list[Prefetch] = field(default_factory=list)
     device: str = ""  # the first directive for another processor than the CPU, in the words of the message that refuses it
     specializations: list[Specialization] = field(default_factory=list)
+    sites: dict[str, str] = field(default_factory=dict)  # the user's file:line of each directive, the latest call; never changed in place
 
     def copy(self) -> StageSchedule:
         """A schedule of its own that says the same."""
@@ -250,6 +251,7 @@ class FuncSchedule:
     is_async: bool = False
     memoized: bool = False
     eviction_key: Expr | None = None
+    sites: dict[str, str] = field(default_factory=dict)  # the user's file:line of each directive, the latest call; never changed in place
 
 
 @dataclass(eq=False)
@@ -319,6 +321,11 @@ class Function:
     def stages(self) -> list[Definition]:
         """The pure definition, then the updates."""
         return ([self.pure] if self.pure is not None else []) + self.updates
+
+    def site(self, directive: str, stage: int | None = None) -> str:
+        """The user's file:line of a directive of this Func or of one of its stages; of the Func where that was not called."""
+        schedule = self.schedule if stage is None else self.stages()[stage].schedule
+        return schedule.sites.get(directive) or self.where
 
     def stage_name(self, stage: int) -> str:
         """The prefix of a stage's loop names: `f.s0`."""

@@ -53,7 +53,7 @@ class CompanionDirectives(StageBase):
         if not old.is_inline():
             warn(f"{self._title()} already has a compute_with at ({old.func}, {old.var}). Replacing it with a new compute_with at "
                  f"({place.func}, {place.var})")
-        schedule = self._edited()
+        schedule = self._edited("compute_with")
         schedule.fuse_level, schedule.fuse_align = place, strategies
         return self
 
@@ -76,7 +76,8 @@ class CompanionDirectives(StageBase):
         ahead = to_node(offset)
         if not ahead.type.is_int_or_uint() or any(v.param is None for v in nodes_of(ahead, n.Variable)):
             self._fail(f"the offset of prefetch(), {to_text(ahead)}, must be an int32 of constants and parameters")
-        self._edited().prefetches.append(Prefetch(what, places[0], places[1], convert(INT32, ahead), PrefetchBoundStrategy(strategy)))
+        wanted = Prefetch(what, places[0], places[1], convert(INT32, ahead), PrefetchBoundStrategy(strategy))
+        self._edited("prefetch").prefetches.append(wanted)
         return self
 
 

@@ -24,7 +24,7 @@ class FuncSchedulable(StorageDirectives):
 
     def compute_root(self: F) -> F:
         """Compute all of this Func before anything that uses it."""
-        self._placement().compute_level = root_level()
+        self._placement("compute_at").compute_level = root_level()
         return self
 
     def compute_at(self: F, f: Any = None, var: Any = None, *, rvar: Any = None, loop_level: LoopLevel | None = None) -> F:
@@ -34,7 +34,7 @@ class FuncSchedulable(StorageDirectives):
         Whether the loop exists and encloses all uses is checked when compiling.
         """
         place = place_of("compute_at", f, var, rvar, loop_level)
-        self._placement().compute_level = place
+        self._placement("compute_at").compute_level = place
         return self
 
     def compute_inline(self: F) -> F:
@@ -107,7 +107,7 @@ class FuncSchedulable(StorageDirectives):
         Needs compute_root() or compute_at(). Values never change. What cannot be done is a CompileError when compiling: storage in a
         vectorized loop, compute_with(), a third Func that both sides would have to write.
         """
-        self._placement().is_async = True
+        self._placement("async_").is_async = True
         return self
 
     # -- memory of results
@@ -125,7 +125,7 @@ class FuncSchedulable(StorageDirectives):
         old = self.function.schedule.eviction_key
         if key is not None and old is not None and key is not old:
             self._fail(f"memoize() with the eviction key {to_text(key)}, but it has one already: {to_text(old)}")
-        schedule = self._placement()
+        schedule = self._placement("memoize")
         schedule.memoized = True
         schedule.eviction_key = key if key is not None else old
         return self
@@ -158,7 +158,7 @@ class FuncSchedulable(StorageDirectives):
         dimension 0 fastest. Raises CompileError when compiling for Funcs of several values, of more than four dimensions, or computed
         inline; what cannot be written is an error at run time.
         """
-        count_edit()
+        self._placement("debug_to_file")
         self.function.debug_file = str(filename)
 
     def add_trace_tag(self: F, trace_tag: str) -> F:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from ..errors import user_location
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import FuncSchedule, StorageDim, root_level
@@ -26,10 +27,13 @@ F = TypeVar("F", bound="StorageDirectives")
 class StorageDirectives(StageDirectives):
     """Directives of a Func on its storage, and the arguments they share with those on its region."""
 
-    def _placement(self) -> FuncSchedule:
-        """The Func's own schedule, about to be changed."""
+    def _placement(self, directive: str = "") -> FuncSchedule:
+        """The Func's own schedule, about to be changed; of a directive that is checked when compiling, errors then name the line."""
         count_edit()
-        return self.function.schedule
+        schedule = self.function.schedule
+        if directive:
+            schedule.sites = {**schedule.sites, directive: user_location()}
+        return schedule
 
     def _int32(self, e: Any, directive: str, argument: str) -> n.Expr | None:
         """An int32 argument of constants and parameters; None for an undefined Expr."""
@@ -61,14 +65,14 @@ class StorageDirectives(StageDirectives):
 
     def store_root(self: F) -> F:
         """Keep this Func's storage for the whole pipeline; with compute_at, values of earlier iterations are used again."""
-        self._placement().store_level = root_level()
+        self._placement("store_at").store_level = root_level()
         return self
 
     def store_at(self: F, f: Any = None, var: Any = None, *, rvar: Any = None, loop_level: LoopLevel | None = None) -> F:
         """Keep this Func's storage for one iteration of a loop, which must enclose the loop it is computed at: `g.store_at(f, y)`,
         `g.store_at(f, r.x)`, or a LoopLevel. What one iteration of a serial loop in between left is used again by the next."""
         place = place_of("store_at", f, var, rvar, loop_level)
-        self._placement().store_level = place
+        self._placement("store_at").store_level = place
         return self
 
     def hoist_storage(self: F, f: Any = None, var: Any = None, *, rvar: Any = None, loop_level: LoopLevel | None = None) -> F:
@@ -78,19 +82,19 @@ class StorageDirectives(StageDirectives):
         of store_at, without a parallel or vectorized loop between the two, and the sizes must have a bound there (CompileError else).
         """
         place = place_of("hoist_storage", f, var, rvar, loop_level)
-        self._placement().hoist_level = place
+        self._placement("hoist_storage").hoist_level = place
         return self
 
     def hoist_storage_root(self: F) -> F:
         """Allocate this Func's memory once, outside of all loops; see hoist_storage."""
-        self._placement().hoist_level = root_level()
+        self._placement("hoist_storage").hoist_level = root_level()
         return self
 
     def ring_buffer(self: F, extent: Any) -> F:
         """Keep `extent` (int32) instances of this Func's storage and take them in turns, one for each iteration of the loops between
         hoist_storage and store_at. With async_() the producer may then run that many iterations ahead. Needs hoist_storage(). A parameter
         below 1 counts as 1."""
-        self._placement().ring_buffer = self._positive(extent, "ring_buffer", "extent")
+        self._placement("ring_buffer").ring_buffer = self._positive(extent, "ring_buffer", "extent")
         return self
 
     # -- what it is made of
@@ -106,7 +110,7 @@ class StorageDirectives(StageDirectives):
         if kind > MemoryType.Register:
             self._fail(f"store_in(MemoryType.{kind.name}) needs a device; this compiler makes code for the CPU: use Heap, Stack, Register "
                        f"or Auto")
-        self._placement().memory = kind
+        self._placement("store_in").memory = kind
         return self
 
     # -- its dimensions
@@ -134,7 +138,7 @@ class StorageDirectives(StageDirectives):
         if all(d.var != name for d in dims):
             self._fail(f"could not find var {name}, argument 'dim' of {directive}(), in the storage dimensions "
                        f"({', '.join(d.var for d in dims)})")
-        self._placement().storage_dims = [replace(d, **fields) if d.var == name else d for d in dims]
+        self._placement(directive).storage_dims = [replace(d, **fields) if d.var == name else d for d in dims]
 
     def align_storage(self: F, dim: Any, alignment: Any) -> F:
         """Pad the extent of a dimension in memory to a multiple of `alignment` elements (int32), so that rows start aligned.

@@ -70,7 +70,7 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, EagerInline, Legali
             if s.condition is condition and s.schedule is not None:
                 return s.schedule
         new = replace(mine.copy(), specializations=[])
-        self._edited().specializations.append(Specialization(condition, None if failure else new, failure))
+        self._edited("specialize").specializations.append(Specialization(condition, None if failure else new, failure))
         return new
 
     def split_vars(self) -> list[Var | RVar]:
@@ -234,7 +234,7 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, EagerInline, Legali
         if self.function.extern is not None and kind in (ForType.Vectorized, ForType.Unrolled):
             self._fail(f"an extern stage computes whole regions; its loop {d.var} cannot be marked {WORD[kind]}. Split it, and mark the "
                        f"outer loop parallel()")
-        self._edited()
+        self._edited(directive)
         d.for_type = kind
         return self
 
@@ -283,13 +283,13 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, EagerInline, Legali
     def partition(self: S, var: Any, partition_policy: Partition) -> S:
         """Whether a loop may be split into prologue, steady state and epilogue: `Partition.Auto`, `Never` or `Always`."""
         d = self._dim(as_loop(var), "partition", "argument 'var'")
-        self._edited()
+        self._edited("partition")
         d.partition = Partition(partition_policy)
         return self
 
     def _partition_all(self: S, vars: Sequence[VarOrRVar], policy: Partition, directive: str) -> S:
         dims = [self._dim(v, directive, f"argument {i}") for i, v in enumerate(vars)]
-        self._edited()
+        self._edited("partition")
         for d in dims:
             d.partition = policy
         return self
@@ -304,13 +304,13 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, EagerInline, Legali
 
     def never_partition_all(self: S) -> S:
         """`partition(v, Never)` for all loops."""
-        for d in self._edited().dims:
+        for d in self._edited("partition").dims:
             d.partition = Partition.Never
         return self
 
     def always_partition_all(self: S) -> S:
         """`partition(v, Always)` for all loops."""
-        for d in self._edited().dims:
+        for d in self._edited("partition").dims:
             d.partition = Partition.Always
         return self
 

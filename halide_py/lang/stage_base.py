@@ -30,10 +30,12 @@ class StageBase:
     def _schedule(self) -> StageSchedule:
         return self._definition().schedule
 
-    def _edited(self) -> StageSchedule:
-        """The schedule, about to be changed."""
+    def _edited(self, directive: str = "") -> StageSchedule:
+        """The schedule, about to be changed; of a directive that is checked when compiling, errors then name the line."""
         s = self._schedule()
         s.touched = True
+        if directive:
+            s.sites = {**s.sites, directive: user_location()}
         count_edit()
         return s
 

@@ -132,7 +132,7 @@ class _Splitter:
             return n.LetStmt(body.name, body.value, self.fork(f, body.body))
         if self.vectorized:
             raise CompileError(f"Func {f.name} is scheduled async_(), but it is stored in a vectorized loop; store it outside of that "
-                               f"({f.where})")
+                               f"({f.site('async_')})")
         self.counts[f.name] = {f"{f.name}!data": b.i32(0)}
         producer, needed = self.producer(f, body)
         consumer = self.consumer(f, body)
@@ -175,7 +175,7 @@ class _Splitter:
                 raise CompileError(f"Func {f.name} is scheduled async_(), but whether and where it is computed depends on values of "
                                    f"{around[0]}, in whose "
                                    f"loops it is computed (it is memoized, or its loops read it); store {f.name} inside of these loops "
-                                   f"({f.where})")
+                                   f"({f.site('async_')})")
             if not more:
                 return s, needed
             needed |= more
@@ -264,7 +264,7 @@ class _Splitter:
                                    f"the same loop but "
                                    f"stored outside of it: two tasks would write it at once. Schedule {name} async_() too, or store it "
                                    f"where it is "
-                                   f"computed, or compute it outside ({f.where})")
+                                   f"computed, or compute it outside ({f.site('async_')})")
 
     # ---- the semaphores
 
@@ -354,7 +354,7 @@ def check_async(env: Mapping[str, Function], outputs: set[str]) -> None:
                    else "it is computed inline; add compute_root() or compute_at()" if f.schedule.compute_level.is_inline()
                    else "it shares loops by compute_with(), so it has no loops to run on its own" if shared else "")
         if problem:
-            raise CompileError(f"Func {f.name} cannot be scheduled async_(): {problem} ({f.where})")
+            raise CompileError(f"Func {f.name} cannot be scheduled async_(): {problem} ({f.site('async_')})")
 
 
 def async_producers(stmt: n.Stmt, env: Environment, outputs: set[str]) -> n.Stmt:

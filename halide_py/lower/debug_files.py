@@ -34,7 +34,7 @@ def check_debug_files(env: Mapping[str, Function], outputs: set[str]) -> None:
         elif f.schedule.compute_level.is_inline() and f.name not in outputs and not f.updates:
             problem = "it is computed inline; add compute_root() or compute_at()"
         if problem and f.debug_file:
-            raise CompileError(f"Func {f.name} has debug_to_file({f.debug_file!r}), but {problem} ({f.where})")
+            raise CompileError(f"Func {f.name} has debug_to_file({f.debug_file!r}), but {problem} ({f.site('debug_to_file')})")
 
 
 def _written(f: Function, mins: Sequence[n.Expr], extents: Sequence[n.Expr]) -> n.Stmt:

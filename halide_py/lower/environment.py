@@ -73,7 +73,7 @@ def _check_wrappers(env: Environment) -> None:
                 g = g.wrappers.get(caller.name)
         if f.name not in called:
             raise CompileError(f'Cannot wrap "{f.name}" in "{caller.name}" because "{caller.name}" does not call "{f.name}"; '
-                               f'the Funcs it calls are: {", ".join(g.name for g in direct) or "none"}')
+                               f'the Funcs it calls are: {", ".join(g.name for g in direct) or "none"} ({f.wrappers[caller.name].where})')
 
 
 def environment(outputs: Sequence[Function], wrapped: bool = True) -> Environment:

@@ -65,14 +65,14 @@ def fuse_groups(env: Environment) -> list[list[Function]]:
     together."""
     group_of: dict[str, list[Function]] = {name: [f] for name, f in env.items()}
     for f in env.values():
-        for stage in f.stages():
+        for k, stage in enumerate(f.stages()):
             level = stage.schedule.fuse_level
             if level.is_inline():
                 continue
             if level.func not in env:
                 raise CompileError(f"Func {f.name} is scheduled compute_with({level.func}, {level.var}), but {level.func} is not computed "
                                    f"in this pipeline: "
-                                   f"it is inlined, or nothing uses it ({f.where})")
+                                   f"it is inlined, or nothing uses it ({f.site('compute_with', k)})")
             ours, theirs = group_of[f.name], group_of[level.func]
             if ours is not theirs:
                 ours += theirs
@@ -87,7 +87,7 @@ def fuse_groups(env: Environment) -> list[list[Function]]:
                 names = ", ".join(f.name for f in group)
                 raise CompileError(f"The Funcs {names} are scheduled compute_with() each other, but one of them depends on another, "
                                    f"through what it calls; "
-                                   f"only Funcs that do not need each other can share loops ({group[0].where})")
+                                   f"only Funcs that do not need each other can share loops ({_where(group)})")
             return
         state[id(group)] = False
         for f in group:
@@ -103,6 +103,11 @@ def fuse_groups(env: Environment) -> list[list[Function]]:
     return groups
 
 
+def _where(group: Sequence[Function]) -> str:
+    """The user's file:line of the first compute_with() among these Funcs."""
+    return next(f.site("compute_with", k) for f in group for k, d in enumerate(f.stages()) if not d.schedule.fuse_level.is_inline())
+
+
 def check_group(group: Sequence[Function], outputs: set[str]) -> None:
     """Raise CompileError unless all Funcs of a group are computed at one place; outputs are at root."""
     levels = [root_level() if f.name in outputs else f.schedule.compute_level for f in group]
@@ -110,12 +115,11 @@ def check_group(group: Sequence[Function], outputs: set[str]) -> None:
         for g, one in ((group[0], levels[0]), (f, level)):
             if one.is_inline():
                 raise CompileError(f"Func {g.name} takes part in compute_with(), but is computed inline; give it a place with "
-                                   f"compute_root() or compute_at() "
-                                   f"({g.where})")
+                                   f"compute_root() or compute_at() ({_where(group)})")
         if not level.same(levels[0]):
             raise CompileError(f"Funcs {group[0].name} and {f.name} are scheduled compute_with() each other, but {group[0].name} is "
                                f"computed "
-                               f"{_place(levels[0])} and {f.name} {_place(level)}; compute both at the same place ({f.where})")
+                               f"{_place(levels[0])} and {f.name} {_place(level)}; compute both at the same place ({f.site('compute_at')})")
 
 
 def _place(level: LoopLevel) -> str:
@@ -133,31 +137,31 @@ def _edges(nests: Sequence[StageNest]) -> list[_Edge]:
         level = schedule.fuse_level
         if level.is_inline():
             continue
+        where = nest.function.site("compute_with", nest.index)
         parent = by_stage.get((level.func, max(level.stage, 0)))
         if parent is None:
             raise CompileError(f"{_title(nest)} is scheduled compute_with() stage {level.stage} of {level.func}, which has no such stage "
-                               f"({nest.function.where})")
+                               f"({where})")
         for one in (nest, parent):
             if one.function.extern is not None:
                 raise CompileError(f"{_title(nest)} is scheduled compute_with({_title(parent)}, {level.var}), but {_title(one)} is an "
                                    f"extern stage, whose loops "
-                                   f"are not ours to share ({nest.function.where})")
+                                   f"are not ours to share ({where})")
             if one.specializations or one.failure is not None:
                 raise CompileError(f"{_title(nest)} is scheduled compute_with({_title(parent)}, {level.var}), but {_title(one)} has "
                                    f"specializations; a stage that "
-                                   f"shares loops must not have any ({nest.function.where})")
+                                   f"shares loops must not have any ({where})")
         depths = [_depth(one, level.var) for one in (nest, parent)]
         for one, depth in zip((nest, parent), depths):
             if depth is None:
                 raise CompileError(f"{_title(nest)} is scheduled compute_with({_title(parent)}, {level.var}), but {_title(one)} has no "
-                                   f"loop {level.var}; its "
-                                   f"loops are, innermost first: {', '.join(_variables(one)[::-1])} ({nest.function.where})")
+                                   f"loop {level.var}; its loops are, innermost first: {', '.join(_variables(one)[::-1])} ({where})")
         if depths[0] != depths[1]:
             raise CompileError(f"{_title(nest)} is scheduled compute_with({_title(parent)}, {level.var}), but {level.var} is loop number "
                                f"{depths[0]} of "
                                f"{_title(nest)} from the outside, and number {depths[1]} of {_title(parent)}; all loops outside of it are "
                                f"shared, so "
-                               f"there must be as many ({nest.function.where})")
+                               f"there must be as many ({where})")
         assert depths[0] is not None
         for level_index in range(depths[0]):
             _check_alike(nest, parent, level_index)
@@ -190,7 +194,8 @@ def _check_alike(child: StageNest, parent: StageNest, k: int) -> None:
     elif pure[0] != pure[1]:
         what = f"loop {x} runs over a Var in one and over an RVar in the other"
     if what:
-        raise CompileError(f"{_title(child)} is scheduled compute_with({_title(parent)}), but {what} ({child.function.where})")
+        raise CompileError(f"{_title(child)} is scheduled compute_with({_title(parent)}), but {what} "
+                           f"({child.function.site('compute_with', child.index)})")
 
 
 # ---- the statement
@@ -303,7 +308,7 @@ def _check_same_func(part: list[StageNest], shifts: dict[StageNest, n.Expr], lev
                                    f"second may need what "
                                    f"another iteration of the first computes; share loops over whole dimensions that all stages of "
                                    f"{one.function.name} treat "
-                                   f"point by point, with the same alignment ({one.function.where})")
+                                   f"point by point, with the same alignment ({one.function.site('compute_with', one.index)})")
 
 
 def _splits(*nests: StageNest) -> list[Split]:

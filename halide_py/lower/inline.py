@@ -49,22 +49,23 @@ def check_inlined_schedule(f: Function) -> None:
     assert f.pure is not None
     for dim in f.pure.schedule.dims:
         if dim.var != OUTERMOST and dim.for_type is not n.ForType.Serial:
-            verb = {n.ForType.Parallel: "parallel", n.ForType.Vectorized: "vectorized", n.ForType.Unrolled: "unrolled"}[dim.for_type]
+            verb, directive = {n.ForType.Parallel: ("parallel", "parallel"), n.ForType.Vectorized: ("vectorized", "vectorize"),
+                               n.ForType.Unrolled: ("unrolled", "unroll")}[dim.for_type]
             raise CompileError(
                 f"Func {f.name} is scheduled inline, but its dimension {dim.var} is marked {verb}; give {f.name} a loop nest of its own "
-                f"with compute_root() or compute_at(), or drop the directive ({f.where})")
+                f"with compute_root() or compute_at(), or drop the directive ({f.site(directive, 0)})")
     if f.pure.schedule.specializations:
         raise CompileError(f"Func {f.name} is scheduled inline, but has specialize(); give {f.name} a loop nest of its own with "
-                           f"compute_root() or compute_at(), or "
-                           f"drop the directive ({f.where})")
-    for asked, directive in ((f.schedule.is_async, "async_()"), (f.schedule.memoized, "memoize()")):
+                           f"compute_root() or compute_at(), or drop the directive ({f.site('specialize', 0)})")
+    for asked, directive in ((f.schedule.is_async, "async_"), (f.schedule.memoized, "memoize")):
         if asked:
-            raise CompileError(f"Func {f.name} has {directive} but is computed inline; call compute_at() or compute_root() too ({f.where})")
-    for level, directives in ((f.schedule.store_level, "store_at() or store_root()"), (f.schedule.hoist_level, "hoist_storage() or "
-                                                                                                               "hoist_storage_root()")):
+            raise CompileError(f"Func {f.name} has {directive}() but is computed inline; call compute_at() or compute_root() too "
+                               f"({f.site(directive)})")
+    for level, directive, root in ((f.schedule.store_level, "store_at", "store_root"),
+                                   (f.schedule.hoist_level, "hoist_storage", "hoist_storage_root")):
         if not level.is_inline():
-            raise CompileError(f"Func {f.name} has {directives} but is computed inline; call compute_at() or compute_root() too "
-                               f"({f.where})")
+            raise CompileError(f"Func {f.name} has {directive}() or {root}() but is computed inline; call compute_at() or compute_root() "
+                               f"too ({f.site(directive)})")
 
 
 def inline_functions(env: Environment, outputs: set[str]) -> Environment:

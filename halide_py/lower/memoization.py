@@ -55,7 +55,7 @@ def _may_be_memoized(f: Function, outputs: set[str]) -> bool:
     elif not (s.store_level.is_inline() or s.store_level.same(s.compute_level)):
         problem = "its storage is not where it is computed; drop store_at() or store_root()"
     if problem:
-        raise CompileError(f"Func {f.name} cannot be memoized: {problem} ({f.where})")
+        raise CompileError(f"Func {f.name} cannot be memoized: {problem} ({f.site('memoize')})")
     return True
 
 
@@ -78,7 +78,7 @@ def _key(f: Function, env: Mapping[str, Function]) -> MemoKey:
     for g in funcs:
         if g.extern is not None:
             raise CompileError(f"Func {f.name} cannot be memoized: it needs the extern stage {g.name}, whose function may depend on "
-                               f"anything ({f.where})")
+                               f"anything ({f.site('memoize')})")
         for d in g.stages():
             text.update(to_text(n.Provide(g.name, d.values, d.args, d.predicate)).encode())
             text.update("".join(f"{to_text(v.min)}:{to_text(v.extent)};" for v in (d.rdom.variables if d.rdom else ())).encode())
@@ -100,7 +100,7 @@ def _key(f: Function, env: Mapping[str, Function]) -> MemoKey:
                 raise CompileError(f"Func {f.name} cannot be memoized: it depends on the data of {e.param.name}, which may change from "
                                    f"call to call. Say what "
                                    f"stands for the data with memoize_tag(): memoize_tag({e.param.name}[...], version), where version is a "
-                                   f"Param ({f.where})")
+                                   f"Param ({f.site('memoize')})")
             key.buffers[e.param.name] = e.param
         else:
             key.values.append(_word(f, e))
@@ -130,11 +130,11 @@ def _word(f: Function, e: n.Expr) -> n.Expr:
         if free or isinstance(v, n.Call) and v.call_type in (n.CallType.Halide, n.CallType.Image):
             raise CompileError(f"Func {f.name} cannot be memoized: the key {to_text(e)} depends on {v.name}; keys may use parameters and "
                                f"constants only "
-                               f"({f.where})")
+                               f"({f.site('memoize')})")
     t = e.type
     if t.is_handle() or t.is_vector():
         raise CompileError(f"Func {f.name} cannot be memoized: it depends on {to_text(e)} of type {t}; put memoize_tag() with a scalar "
-                           f"around its use ({f.where})")
+                           f"around its use ({f.site('memoize')})")
     return b.cast(INT64, n.Reinterpret(Int(t.bits()), e) if t.is_float() else e)
 
 
@@ -158,7 +158,7 @@ def inject_memoization(stmt: n.Stmt, env: Environment, keys: Mapping[str, MemoKe
             for problem, there in (("it is computed in a vectorized loop", vectorized), ("it shares loops with others by compute_with()",
                                                                                          head_productions(body) != [f.name])):
                 if there:
-                    raise CompileError(f"Func {f.name} cannot be memoized: {problem} ({f.where})")
+                    raise CompileError(f"Func {f.name} cannot be memoized: {problem} ({f.site('memoize')})")
             body = _with_lookup(f, r, body, _words(f, r, keys[r.name], nests, digests))
         return n.Realize(r.name, r.types, r.memory, r.mins, r.extents, r.condition, body)
 

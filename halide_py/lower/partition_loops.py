@@ -291,10 +291,10 @@ def _check_always(stmt: n.Stmt, env: Mapping[str, Function]) -> None:
         finder = _Finder(f, not f.body.mask & n.For.bit)
         finder.stmt(f.body, f.name)
         if not finder.found:
-            where = [g.where for name, g in env.items() if f.name.startswith(f"{name}.s")]
+            where = [g.site("partition", k) for name, g in env.items() for k in range(len(g.stages()))
+                     if f.name.startswith((f"{name}.s{k}.", f"{name}.s{k}/"))]
             raise CompileError(f"Loop {f.name} is scheduled partition(Always), but no boundary condition in it depends on it in a way that "
-                               f"can be split off; "
-                               f"use Partition.Auto{f' ({where[0]})' if where else ''}")
+                               f"can be split off; use Partition.Auto{f' ({where[0]})' if where else ''}")
 
 
 def partition_loops(stmt: n.Stmt, env: Mapping[str, Function] | None = None) -> n.Stmt:

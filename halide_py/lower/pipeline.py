@@ -120,7 +120,7 @@ PASSES: tuple[Pass, ...] = (
     # Wants simple bounds in terms of loop variables, and still sees coordinates.
     Pass("storage_folding", lambda s, c: storage_folding.storage_folding(s, c.env, c.values)),
     # Constant extents make constant strides, so before flattening; after folding, which shrinks some.
-    Pass("small_allocations", lambda s, c: small_allocations.bound_small_allocations(s)),
+    Pass("small_allocations", lambda s, c: small_allocations.bound_small_allocations(s, c.env)),
     # Regions are what is really read now; hints are not to change them.
     Pass("prefetches", lambda s, c: prefetches.add_prefetches(s, c.env, c.nests, c.args, c.values)),
     # Reports coordinates and tuples, so before both are flattened.

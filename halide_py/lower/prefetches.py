@@ -53,7 +53,7 @@ class _Prefetcher:
             if op.kind is n.ForType.Vectorized:
                 raise CompileError(f"Func {nest.function.name} is scheduled prefetch({p.what}, {p.at}, ...), but loop {p.at} is "
                                    f"vectorized; prefetch in a loop "
-                                   f"outside of it ({nest.function.where})")
+                                   f"outside of it ({nest.function.site('prefetch', nest.index)})")
             hint = self.hint(op, nest, p)
             body = body if hint is None else b.block([hint, body])
         return op if body is op.body else n.For(op.name, op.min, op.extent, op.kind, op.partition, body)
@@ -64,7 +64,8 @@ class _Prefetcher:
         if order.index(p.source) > order.index(p.at):
             raise CompileError(f"Func {nest.function.name} is scheduled prefetch({p.what}, {p.at}, {p.source}, ...), but {p.source} is no "
                                f"loop around {p.at}; swap the "
-                               f"two, or take one of {', '.join(order[1:order.index(p.at) + 1])} ({nest.function.where})")
+                               f"two, or take one of {', '.join(order[1:order.index(p.at) + 1])} "
+                               f"({nest.function.site('prefetch', nest.index)})")
         box = boxes_required(op.body, {}, self.values).get(p.what)
         bounds = self.bounds(p.what)
         if box is None or bounds is None or any(i.min is None or i.max is None for i in box.intervals):

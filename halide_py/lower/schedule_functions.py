@@ -164,20 +164,19 @@ def _position(f: Function, level: LoopLevel, place: Match, directive: str, loops
         if place(loop.name):
             return i
     raise CompileError(f"Func {f.name} is scheduled {directive}({level.func}, {level.var}), which does not enclose all uses of {f.name}. "
-                       f"{advice}")
+                       f"{advice} ({f.site(directive)})")
 
 
 def check_levels(f: Function, s: n.Stmt, shared: Mapping[str, SharedLoop]) -> Placement:
     """Where `f` goes. Raises CompileError unless its levels enclose all uses of `f`, in the right order, with no race."""
     schedule = f.schedule
     compute_level, store_level, hoist_level = schedule.compute_level, schedule.store_level, _hoist_level(f)
-    for level in (compute_level, store_level, schedule.hoist_level):
+    for level, directive in ((compute_level, "compute_at"), (store_level, "store_at"), (schedule.hoist_level, "hoist_storage")):
         if not level.defined:
-            raise CompileError(f"Func {f.name} has a LoopLevel that was never set ({f.where})")
+            raise CompileError(f"Func {f.name} is scheduled {directive}() a LoopLevel that was never set ({f.site(directive)})")
     if schedule.ring_buffer is not None and hoist_level is None:
         raise CompileError(f"Func {f.name} is scheduled ring_buffer(), but its storage is not hoisted; add hoist_storage() with a loop "
-                           f"outside of that of "
-                           f"store_at() or compute_at() ({f.where})")
+                           f"outside of that of store_at() or compute_at() ({f.site('ring_buffer')})")
     stored_here = store_level.is_inline() or store_level.same(compute_level)
     if f.extern is not None:
         check_extern_place(f, list(uses_of(s, f.name)))
@@ -188,7 +187,7 @@ def check_levels(f: Function, s: n.Stmt, shared: Mapping[str, SharedLoop]) -> Pl
                           None if hoist_level is None else _place(hoist_level, uses, shared))
     names = [loop.name for loop in legal_levels(uses)]
     places = ["compute_root()", *(f"compute_at{describe(x)}" for x in names if not x.endswith(OUTERMOST))]
-    advice = f"Legal locations for the computation of {f.name} are: {', '.join(places)} ({f.where})"
+    advice = f"Legal locations for the computation of {f.name} are: {', '.join(places)}"
     for loops in uses:
         compute = _position(f, compute_level, placement.compute, "compute_at", loops, advice)
         store = compute if placement.store is None else _position(f, store_level, placement.store, "store_at", loops, advice)
@@ -203,18 +202,17 @@ def _check_nesting(f: Function, places: tuple[int, int, int], loops: list[n.For]
     hoist, store, compute = places
     if store > compute:
         raise CompileError(f"Func {f.name} is stored inside the loop it is computed at; store_at must name a loop outside of compute_at. "
-                           f"{advice}")
+                           f"{advice} ({f.site('store_at')})")
     if hoist > store:
         raise CompileError(f"The storage of Func {f.name} is hoisted to a loop inside the one it is stored at; hoist_storage must name a "
-                           f"loop outside "
-                           f"of store_at. {advice}")
+                           f"loop outside of store_at. {advice} ({f.site('hoist_storage')})")
     for i, loop in enumerate(loops[hoist + 1:compute + 1], hoist + 1):
         if loop.kind in (n.ForType.Parallel, n.ForType.Vectorized):
             kind = "parallel" if loop.kind is n.ForType.Parallel else "vectorized"
-            kept = "is stored" if i > store else "has its storage hoisted"
+            kept, directive = ("is stored", "store_at") if i > store else ("has its storage hoisted", "hoist_storage")
             raise CompileError(
                 f"Func {f.name} {kept} outside of the {kind} loop {describe(loop.name)} but computed inside it, which is a potential race "
-                f"condition; store it inside that loop, or compute it outside. {advice}")
+                f"condition; store it inside that loop, or compute it outside. {advice} ({f.site(directive)})")
 
 
 def _hoist_level(f: Function) -> LoopLevel | None:
@@ -293,7 +291,7 @@ def schedule_functions(env: Environment, outputs: set[str]) -> tuple[n.Stmt, Nes
         for f in group:
             if f.name in outputs and not (f.schedule.compute_level.is_inline() or f.schedule.compute_level.is_root()):
                 raise CompileError(f"Func {f.name} is an output of the pipeline, so it must be computed at root, not at another Func's "
-                                   f"loop ({f.where})")
+                                   f"loop ({f.site('compute_at')})")
         used = [f for f in group if f.name in outputs or mentions(s, f.name)]  # of others every use was folded away
         if not used:
             continue

@@ -8,9 +8,12 @@ Behaviour: Halide's BoundSmallAllocations.cpp.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.function import Function
 from ..ir.interval import Interval
 from ..ir.simplify import constant_bound
 from ..ir.traverse import Rec, free_variables, rewrite
@@ -19,7 +22,8 @@ LARGEST = 16 * 1024  # bytes: what one call may take from a thread's stack witho
 
 
 class _Bounder:
-    def __init__(self) -> None:
+    def __init__(self, env: Mapping[str, Function]) -> None:
+        self.env = env
         self.scope: dict[str, Interval] = {}  # loops and lets around
         self.loops = 0
 
@@ -69,13 +73,14 @@ class _Bounder:
             size = size * most if most is not None else LARGEST + 1
             if most is None or (size > LARGEST and not asked):
                 if r.memory is n.MemoryType.Register:
+                    where = f" ({self.env[r.name].site('store_in')})" if r.name in self.env else ""
                     raise CompileError(f"Func {r.name} is stored in registers, but the size of its region has no constant bound; "
-                                       "use bound_extent() or a split by a constant, or store_in(MemoryType.Heap)")
+                                       f"use bound_extent() or a split by a constant, or store_in(MemoryType.Heap){where}")
                 return r.extents
             sizes.append(b.i32(max(most, 0)))
         return tuple(sizes)
 
 
-def bound_small_allocations(stmt: n.Stmt) -> n.Stmt:
-    """`stmt` with constant extents for small realizations. Names must be bound once."""
-    return _Bounder().run(stmt)
+def bound_small_allocations(stmt: n.Stmt, env: Mapping[str, Function] | None = None) -> n.Stmt:
+    """`stmt` with constant extents for small realizations of the Functions of `env`. Names must be bound once."""
+    return _Bounder(env or {}).run(stmt)

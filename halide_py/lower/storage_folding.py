@@ -170,7 +170,7 @@ def _find(r: n.Realize, f: Function, values: FuncValues, passed: bool) -> list[_
         if any(a is not None for a in asked.values()):
             raise CompileError(f"Func {f.name} is scheduled fold_storage(), but an extern stage reads or writes it, which needs its "
                                f"storage in one piece; "
-                               f"drop the directive ({f.where})")
+                               f"drop the directive ({f.site('fold_storage')})")
         return []
     dims = pointwise_dims(f)
     vectors = _vector_dims(r.body, f)
@@ -192,7 +192,7 @@ def _find(r: n.Realize, f: Function, values: FuncValues, passed: bool) -> list[_
                                f"one serial loop "
                                f"that it is stored outside of and computed inside of; fold_storage needs store_at() or store_root() with "
                                f"compute_at() "
-                               f"inside a serial loop over {v} ({f.where})")
+                               f"inside a serial loop over {v} ({f.site('fold_storage')})")
     return found
 
 

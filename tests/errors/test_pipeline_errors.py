@@ -110,3 +110,24 @@ def test_run_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(hl.PipelineError) as caught:
         run(program, monkeypatch)
     assert [part for part in fragments if part not in str(caught.value)] == []
+
+
+@pytest.mark.parametrize("directives", [
+    "f.compute_at(h, x)", "f.compute_at(g, x).store_at(g, zz)", "f.compute_at(g, x)\nf.store_at(h, y)", "f.compute_at(g, y)\ng.parallel(y)\nf.store_root()",
+    "f.compute_at(g, y)\nf.hoist_storage(g, x)", "f.compute_root()\nf.ring_buffer(2)", "f.compute_root()\nf.fold_storage(y, 4)", "f.memoize()", "f.async_()",
+    "f.compute_root()\nf.memoize().store_at(g, y)", "f.store_root()", "f.compute_root()\nf.store_in(hl.MemoryType.Register)", "f.compute_at(g, x)\nf.compute_at(hl.LoopLevel())",
+    "f.compute_root()\nf.compute_with(hl.LoopLevel(k, y, 0))", "g.compute_with(hl.LoopLevel(h, x, 3))", "f.in_(h)", "f.vectorize(x, 4)", "f.specialize(p > 1)",
+    "g.partition(y, hl.Partition.Always)", "f.debug_to_file('f.npy')",
+])
+def test_errors_when_compiling_name_the_line_of_the_directive(directives: str) -> None:
+    x, y, zz, p, im = hl.Var("x"), hl.Var("y"), hl.Var("zz"), hl.Param(hl.Int(32), "p", 1), hl.ImageParam(hl.Int(32), 2, "im")
+    f, g, h, k = hl.Func("f"), hl.Func("g"), hl.Func("h"), hl.Func("k")
+    f[x, y] = x + y * p
+    k[x, y] = x
+    g[x, y] = f[x, y] + f[x, y + 1] + im[x, y]
+    h[x, y] = g[x, y] + 1
+    g.compute_root()
+    text = "\n" * 7 + directives
+    exec(compile(text, "user.py", "exec"), {"hl": hl, **locals()})
+    with pytest.raises(hl.CompileError, match=rf"\(user\.py:{text.count(chr(10)) + 1}\)"):
+        h.compile_jit()

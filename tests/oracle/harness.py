@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -24,26 +25,31 @@ from halide_py.reference.loop_expressions import TooMuchWork
 from halide_py.reference.loop_ir import run_lowered
 from halide_py.reference.storage import BufferArgument, numpy_type
 
+SCHEDULE = "<schedule>"
 ITERATIONS = 60_000  # of loops that are interpreted: some seconds; schedules that compute again and again what they could keep take millions
 
 # `bound` or `bound_storage` too small; a region that one query does not settle.
 EXPECTED_REFUSALS = ("do not cover required region", "is accessed at", "too small to store the required region", "not any of these")
 
 
+Run = Callable[[Script, dict[str, Any]], list[np.ndarray]]
+
+
 def build(script: Script, scheduled: bool = True) -> dict[str, Any]:
-    """Execute the definitions and the schedule; returns the script's names. Directives that are refused leave the script."""
+    """Execute the definitions and the schedule, each of whose lines is a line of a file named SCHEDULE; returns the script's names. Directives
+    that are refused leave the script."""
     names: dict[str, Any] = {}
 
-    def run(text: str) -> None:
-        exec(compile(text, "<generated pipeline>", "exec"), names)
+    def run(text: str, file: str = "<generated pipeline>") -> None:
+        exec(compile(text, file, "exec"), names)
 
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         run(script.preamble())
-        accepted = []
+        accepted: list[str] = []
         for line in script.schedule if scheduled else []:
             try:
-                run(line)
+                run("\n" * len(accepted) + line, SCHEDULE)
                 accepted.append(line)
             except (CompileError, NameError):  # a name that a refused directive would have made
                 pass
@@ -127,19 +133,31 @@ def compare(got: list[np.ndarray], want: list[np.ndarray], script: Script) -> No
         np.testing.assert_array_equal(g, w, err_msg="\n" + script.text())
 
 
-def check(script: Script, run: Callable[[Script, dict[str, Any]], list[np.ndarray]]) -> bool:
+def legal(script: Script, run: Run) -> list[np.ndarray] | None:
+    """What `run` gives of the script without the directives that are refused when compiling, one by one, by the lines that the errors name; None
+    if one names no line."""
+    while True:
+        names = build(script)
+        try:
+            return run(script, names)
+        except CompileError as error:
+            assert script.schedule, "refused without a schedule"
+            lines = re.findall(rf"{SCHEDULE}:(\d+)", str(error))
+            if not lines:
+                return None
+            del script.schedule[int(lines[-1]) - 1]
+
+
+def check(script: Script, run: Run) -> bool:
     """The scheduled script gives what the algorithm says; False if it is refused, for a reason its schedule may have."""
     want = expected(script)
-    names = build(script)
     try:
-        got = run(script, names)
-    except CompileError:
-        assert script.schedule, "refused without a schedule"
-        return False
+        got = legal(script, run)
     except PipelineError as error:
         spilled = script.exact and "Output buffer" in str(error)  # an update writes where it likes, which a buffer given must have
         if not spilled and (not script.schedule or not any(reason in str(error) for reason in EXPECTED_REFUSALS)):
             raise
         return False
-    compare(got, want, script)
-    return True
+    if got is not None:
+        compare(got, want, script)
+    return got is not None
