@@ -28,8 +28,8 @@ class Cycles:
     load: float = 0.4  # one vector load
     store: float = 0.7  # one vector store
     lane: float = 1.2  # each lane of a load from all over
-    scattered: float = 2.0  # each lane of a store to all over
-    dependent: float = 5.0  # a value that is stored, and loaded again at once
+    scattered: float = 4.0  # each lane of a store to all over, after a load from there
+    dependent: float = 2.0  # a value that is stored, and loaded again soon
     iteration: float = 0.6  # the counting of a loop
     row: float = 12.0  # entering and leaving an innermost loop
 

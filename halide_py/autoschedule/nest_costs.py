@@ -43,7 +43,7 @@ class Memory:
 
 MACHINE = Memory()
 Kept = dict[str, tuple[Region, int]]  # what is kept at a level and computed further inside: the region there, and the runs of that level
-_HELD = MACHINE.caches[1][0]  # the cache in which what neighbouring iterations share stays
+HELD = MACHINE.caches[1][0]  # the cache in which what neighbouring iterations share stays
 
 
 @dataclass
@@ -57,7 +57,7 @@ class GroupCost:
 
 def extents(bounds: Region) -> tuple[int, ...]:
     """Values of each loop, 1 of a loop of unknown size."""
-    return tuple(1 if low is None or high is None or high <= low else high - low + 1 for low, high in bounds)
+    return tuple([1 if low is None or high is None or high <= low else high - low + 1 for low, high in bounds])
 
 
 def middle(bounds: Region, sizes: Sequence[int]) -> Region:
@@ -75,7 +75,7 @@ def middle(bounds: Region, sizes: Sequence[int]) -> Region:
 
 def counts(bounds: Region, sizes: Sequence[int]) -> tuple[int, ...]:
     """Iterations of each loop over tiles of these sizes."""
-    return tuple(-(-e // min(n, e)) if e else 1 for e, n in zip(extents(bounds), sizes))
+    return tuple([-(-e // n) if n < e else 1 for e, n in zip(extents(bounds), sizes)])
 
 
 class NestCosts:
@@ -89,6 +89,7 @@ class NestCosts:
         self._required: dict[tuple[Stage, Region, frozenset[str]], Required] = {}
         self._groups: dict[tuple[Realized, frozenset[str]], GroupCost] = {}
         self._nests: dict[tuple[StageNest, Region, frozenset[str]], float] = {}
+        self._moved: dict[tuple[StageNest, Region, frozenset[str]], dict[str, float]] = {}
         self._bytes: dict[tuple[str, Region], int] = {}
         self._strides: dict[str, list[int]] = {}
         definitions = [d for node in graph.nodes.values() for d in node.function.stages()]
@@ -144,8 +145,9 @@ class NestCosts:
                 cycles, share = together, rounds / tasks
             out.cycles += cycles
             out.tasks = max(out.tasks, tasks)
-            for name, moved in self._traffic(nest, bounds, r.names, inlined).items():
-                out.traffic[name] += moved * share
+            for name, moved in self._traffic(nest, bounds, inlined).items():
+                if name not in r.names or name == nest.stage.name and nest.stage.index:
+                    out.traffic[name] += moved * share
         return out
 
     def tasks(self, nest: StageNest, bounds: Region) -> int:
@@ -201,30 +203,45 @@ class NestCosts:
             cycles += sum(self._nest(nest, self.regions.bounds(nest.stage, region), inlined) for nest in c.nests)
         return cycles
 
-    def _traffic(self, nest: StageNest, bounds: Region, names: frozenset[str], inlined: frozenset[str]) -> dict[str, float]:
-        """Bytes of what is computed elsewhere that come from beyond the cache while a stage at the root runs."""
-        runs, around, members = 1, bounds, names - {nest.stage.name} | inlined
-        for one in self._iterations(nest, bounds):
-            required = self.required(nest.stage, one, members)
-            touched = sum(self.bytes(name, region) for name, region in required.allocated.items() if name not in inlined)
-            if touched <= _HELD:
-                break
-            runs *= math.prod(counts(around, extents(one)))
-            around = one
-        required = self.required(nest.stage, around, members)
-        return {name: float(runs * (self.bytes(name, region))) for name, region in required.allocated.items()
-                if name not in members and name != nest.stage.name}
+    def _traffic(self, nest: StageNest, bounds: Region, inlined: frozenset[str]) -> dict[str, float]:
+        """Bytes of what is stored that come from beyond the cache while a stage runs over some spans, with all computed in its loops."""
+        key = nest, bounds, inlined
+        if key not in self._moved:
+            self._moved[key] = self._move(nest, bounds, inlined)
+        return self._moved[key]
 
-    def _iterations(self, nest: StageNest, bounds: Region) -> list[Region]:
-        """What one iteration of each loop covers, from the outermost inwards."""
+    def _move(self, nest: StageNest, bounds: Region, inlined: frozenset[str]) -> dict[str, float]:
+        out: dict[str, float] = defaultdict(float)
+        runs, at = 1, 0  # levels from `at` on are inside of one iteration
+        required = self.required(nest.stage, bounds, inlined.union(*(c.names for level in nest.levels for c in level.computed)))
+        for level, one in self._iterations(nest, bounds):
+            if level > at:  # what is computed between the levels passes by the cache itself
+                for c in nest.levels[at].computed:
+                    for inner in c.nests:
+                        region = self.regions.bounds(inner.stage, required.allocated[c.node.name])
+                        for name, moved in self._traffic(inner, region, inlined).items():
+                            out[name] += runs * moved
+                at = level
+            inside = self.required(nest.stage, one, inlined.union(*(c.names for deeper in nest.levels[at:] for c in deeper.computed)))
+            if sum(self.bytes(name, region) for name, region in inside.allocated.items() if name not in inlined) <= HELD:
+                break
+            runs *= math.prod(counts(bounds, extents(one)))
+            bounds, required = one, inside
+        for name, region in required.allocated.items():
+            if name not in inlined:
+                out[name] += runs * self.bytes(name, region)
+        return out
+
+    def _iterations(self, nest: StageNest, bounds: Region) -> list[tuple[int, Region]]:
+        """What one iteration of each loop covers, from the outermost inwards, with the level that loop is in."""
         out = []
         whole = extents(bounds)
-        for sizes in (*(level.sizes for level in nest.levels), tuple(1 if i else n for i, n in enumerate(whole))):
+        for level, sizes in enumerate((*(level.sizes for level in nest.levels), tuple(1 if i else n for i, n in enumerate(whole)))):
             for d in reversed(range(len(sizes))):
                 cut = middle(bounds, [n if i == d else e for i, (n, e) in enumerate(zip(sizes, extents(bounds)))])
                 if cut != bounds:
                     bounds = cut
-                    out.append(bounds)
+                    out.append((level, bounds))
         return out
 
 

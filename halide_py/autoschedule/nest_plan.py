@@ -14,7 +14,7 @@ from ..ir.function import TailStrategy
 from ..lower.register_tiles import order_of_tiles
 from .instructions import Inner
 from .loops import StageLoops
-from .nest_costs import NestCosts, extents, middle
+from .nest_costs import HELD, NestCosts, extents, middle
 from .nests import Realized, StageNest
 from .plan import Place, Plan
 from .regions import Region
@@ -102,8 +102,28 @@ class _Writer:
             head.append(one)
             self.unrolled = [one]
             tail[inner.unrolled] = outer
-        ordered = [tail.pop(inner.vector)] if inner.vector else []
-        return [*head, *ordered, *tail.values()]
+        if inner.vector:
+            order = [name for name in tail if name != inner.vector]
+            repeated = [name for name in order if self._reads_the_same(nest, name)]
+            order = repeated + [name for name in order if name not in repeated]
+            order.insert(max(self._around_vectors(nest, bounds, inner, order), len(repeated)), inner.vector)
+            tail = {name: tail[name] for name in order}
+        return [*head, *tail.values()]
+
+    def _reads_the_same(self, nest: StageNest, name: str) -> bool:
+        """Whether all iterations of a loop read the same elements, which are then loaded once if it runs innermost."""
+        loads = self.costs.instructions(nest.stage, self.inlined).whole.loads
+        return bool(loads) and not nest.stage.index and all(i.is_affine() and i.factor(name) == 0 for a in loads for i in a.dims)
+
+    def _around_vectors(self, nest: StageNest, bounds: Region, inner: Inner, order: Sequence[str]) -> int:
+        """How many of the other loops run inside of the one over vectors. None, mostly; but RVars that walk over the same data again and
+        again do where it fits the cache for one vector only, and so do the loops along which memory is dense."""
+        rvars = [order.index(loop.name) for loop in nest.stage.loops if loop.is_rvar and loop.name in order]
+        touched = self.costs.required(nest.stage, bounds, self.inlined).allocated
+        if len(rvars) > 1 and sum(self.costs.bytes(name, region) for name, region in touched.items()) > HELD:
+            return max(rvars) + 1
+        names = [loop.name for loop in nest.stage.loops if not loop.is_rvar]
+        return sum(name in names[:names.index(inner.vector)] for name in order)
 
     def _accumulation(self, loops: StageLoops, now: dict[str, str], inner: Inner, bounds: Region, nest: StageNest) -> list[str]:
         tile, s = inner.tile, nest.stage

@@ -103,9 +103,12 @@ class Regions:
         self.order = {name: i for i, name in enumerate(graph.nodes)}
         self.images = _images(graph)
         self.whole: dict[str, Region] = {}  # of each Func and image: what the pipeline needs of it
-        self._rvars = {
-            s: {v.name: _range(node, v) for v in s.definition.schedule.rvars} for node in graph.nodes.values() for s in node.stages
-        }
+        self._loops: dict[Stage, list[int | Span]] = {}  # of each loop: the dimension it is, or the values of an RVar
+        for node in graph.nodes.values():
+            for s in node.stages:
+                dims: dict[str, int | Span] = {v: d for d, v in enumerate(node.function.args)}
+                dims |= {v.name: _range(node, v) for v in s.definition.schedule.rvars}
+                self._loops[s] = [dims[loop.name] for loop in s.loops]
         self._find_whole()
 
     def _find_whole(self) -> None:
@@ -120,9 +123,7 @@ class Regions:
 
     def bounds(self, s: Stage, region: Region) -> Region:
         """The spans of a stage's loops when this region of its Func is computed."""
-        spans: dict[str, Span] = dict(zip(s.func.function.args, region))
-        spans |= self._rvars[s]
-        return tuple(spans[loop.name] for loop in s.loops)
+        return tuple([region[loop] if isinstance(loop, int) else loop for loop in self._loops[s]])
 
     def required(self, starts: Sequence[tuple[Stage, Region]], members: frozenset[str]) -> Required:
         """What computing some stages over some spans of their loops needs of `members`, and of what those read."""

@@ -1,10 +1,10 @@
 """Tree search: beam search over the trees of loops of a pipeline, Func by Func from the outputs to the inputs.
 
 A Func is inlined, computed at the root, or computed in a level of loops that is around all that reads it, one that is there or one that
-is made for it by cutting these loops into tiles; storage may stay outside of the loops that compute it, which then slide. Every state
-that could come next gets a cost, and the best go on, of those that differ in sizes of tiles alone a part. At the end the sizes of the
-best state are changed one by one as long as that makes it better. Source: Adams et al., 2019, section 3; the order of decisions and the
-limits of the choices are our own.
+is made for it by cutting these loops into tiles, inside of those that are there or around them; storage may stay outside of the loops
+that compute it, which then slide. Every state that could come next gets a cost, and the best go on, of those that differ in sizes of
+tiles alone a part. At the end the sizes of the best state are changed one by one as long as that makes it better. Source: Adams et al.,
+2019, section 3; the order of decisions and the limits of the choices are our own.
 """
 
 from __future__ import annotations
@@ -153,6 +153,7 @@ class Search:
                 yield self._placed(state, node, (*path, (name, stage, at)))
                 if at and self._slides(state, node, path, (name, stage, at)):
                     yield self._placed(state, node, (*path, (name, stage, at)), stored=at - 1)
+                yield from self._cut_around(state, node, path, (name, stage, at))
             if deepest < 0 and (self.options.subtiling or not path and not nest.levels):
                 yield from self._cut(state, node, path, (name, stage, len(nest.levels)))
 
@@ -162,23 +163,55 @@ class Search:
         bounds = self._bounds(state, path, (name, stage, at - 1))
         nest = state.at(path, name).nests[stage]
         for sizes in self._shapes(nest.stage, bounds, not path and not at):
-            cut = self._with_level(state, path, place, sizes)
+            cut = self._with_levels(state, path, place, [self.forest.level(sizes)])
             yield self._placed(cut, node, (*path, place))
             if at and self._slides(cut, node, path, place):
                 yield self._placed(cut, node, (*path, place), stored=at - 1)
             if at == 0 and not path and self.options.subtiling:
                 inside = middle(bounds, sizes)
                 for rows in self._rows(nest.stage, inside):
-                    twice = self._with_level(cut, path, (name, stage, 1), rows)
+                    twice = self._with_levels(cut, path, (name, stage, 1), [self.forest.level(rows)])
                     if self._slides(twice, node, path, (name, stage, 1)):
                         yield self._placed(twice, node, ((name, stage, 1),), stored=0)
 
-    def _with_level(self, state: State, path: Path, place: Place, sizes: Sizes) -> State:
-        name, stage, _ = place
+    def _cut_around(self, state: State, node: Node, path: Path, place: Place) -> Iterator[State]:
+        """The places that come with one more level around one that is there."""
+        name, stage, at = place
+        nest = state.at(path, name).nests[stage]
+        whole = extents(self._bounds(state, path, (name, stage, at - 1)))
+        if at and not self.options.subtiling or any(level.stored for level in nest.levels[:at]):
+            return
+        for sizes in itertools.product(*self._widths(nest, at, whole)):
+            if sizes != whole and (path or at or self._keeps_busy(nest.stage, whole, sizes)):
+                around = self.forest.level(sizes)
+                inside = self._following(replace(around, sizes=whole), sizes, nest.levels[at:])
+                if all_cut(whole, (around, *inside)):
+                    yield self._placed(self._with_levels(state, path, place, (around, *inside)), node, (*path, place))
+
+    def _widths(self, nest: StageNest, at: int, whole: Sizes) -> Iterator[set[int]]:
+        """The sizes that a level around another may have in each dimension: as that one, undivided, or some vectors."""
+        lanes = max(self.costs.target.natural_vector_size(t) for t in nest.stage.func.function.types)
+        for d, (loop, n, e) in enumerate(zip(nest.stage.loops, nest.levels[at].sizes, whole)):
+            sizes = {min(n, e), e}
+            if d == 0:
+                sizes |= {k * lanes for k in _INNER_VECTORS}
+            elif e <= _SMALL:
+                sizes.add(1)
+            yield {e} if loop.is_rvar else {k for k in sizes if k <= e}
+
+    def _with_levels(self, state: State, path: Path, place: Place, levels: Sequence[Level]) -> State:
+        """The state with a level more than there was at a place, and others inside of it."""
+        name, stage, at = place
         r = state.at(path, name)
-        new = self.forest.with_levels(r, stage, [*r.nests[stage].levels, self.forest.level(sizes)])
-        root = path[0][0] if path else name
-        return replace(state, roots={**state.roots, root: self.forest.replaced(state.roots[root], path, new)})
+        new = self.forest.with_levels(r, stage, [*r.nests[stage].levels[:at], *levels])
+        root, depth = path[0][0] if path else name, len(path)
+
+        def moved(p: Path) -> Path:
+            inside = len(p) > depth and p[:depth] == path and p[depth][:2] == (name, stage) and p[depth][2] >= at
+            return (*path, (name, stage, p[depth][2] + 1), *p[depth + 1:]) if inside else p
+
+        paths = {f: moved(p) for f, p in state.paths.items()} if len(levels) > 1 else state.paths
+        return replace(state, roots={**state.roots, root: self.forest.replaced(state.roots[root], path, new)}, paths=paths)
 
     def _placed(self, state: State, node: Node, path: Path, stored: int = -1) -> State:
         """The state with a Func computed at the end of `path`, and kept at level `stored` of the same stage."""
@@ -286,8 +319,9 @@ class Search:
             for at, level in enumerate(nest.levels):
                 around = extents(self._bounds(state, path, (r.node.name, k, at - 1)))
                 for sizes in self._neighbours(nest, at, around):
-                    if path or at or self._keeps_busy(nest.stage, around, sizes):
-                        yield self.forest.with_levels(r, k, [*nest.levels[:at], *self._following(level, sizes, nest.levels[at:])])
+                    levels = self._following(level, sizes, nest.levels[at:])
+                    if all_cut(around, levels) and (path or at or self._keeps_busy(nest.stage, around, sizes)):
+                        yield self.forest.with_levels(r, k, [*nest.levels[:at], *levels])
                 for c in level.computed:
                     for new in self._resized_tree(state, (*path, (r.node.name, k, at)), c):
                         yield self.forest.replaced(r, ((r.node.name, k, at),), new)
@@ -313,6 +347,15 @@ class Search:
                 sizes = tuple(n if i == d else e for i, e in enumerate(level.sizes))
                 if n >= least and n != old and any(a > b for a, b in zip(around, sizes)):
                     yield sizes
+
+
+def all_cut(whole: Sizes, levels: Sequence[Level]) -> bool:
+    """Whether each of some levels has a loop."""
+    for level in levels:
+        if all(n >= e for n, e in zip(level.sizes, whole)):
+            return False
+        whole = tuple(map(min, level.sizes, whole))
+    return True
 
 
 def common(paths: Sequence[Path]) -> Path:

@@ -377,7 +377,7 @@ class Emitter:
             words = [self.name("uint64_t", f"(uint64_t){vector}")]
         else:
             whole = self.name(self.vector_type("u64", count // per_word), f"({self.vector_type('u64', count // per_word)}){vector}")
-            words = [self.name("uint64_t", f"{whole}[{i}]") for i in range(count // per_word)]
+            words = [f"{whole}[{i}]" for i in range(count // per_word)]  # not named: each leaves the vector where it is needed
         shifts = [(words[i // per_word], i % per_word * t.bits()) for i in range(count)]
         return [f"({value_type(t)})({word} >> {shift})" if shift else f"({value_type(t)}){word}" for word, shift in shifts]
 

@@ -91,7 +91,7 @@ def raw_load(em: Emitter, e: n.Load, start: int, count: int) -> str:
         if parts is not None:
             return parts
     repeated = _load_repeated(em, e, kind, start, count) or x86.gather(em, e, kind, start, count)
-    return repeated or em.from_lanes_raw(kind, count, elements(em, name, of, e.index, start, count))
+    return repeated or v.put_together(em, kind, elements(em, name, of, e.index, start, count))
 
 
 def _load_repeated(em: Emitter, e: n.Load, kind: str, start: int, count: int) -> str | None:
@@ -189,7 +189,7 @@ def _load_predicated(em: Emitter, e: n.Load, kind: str, start: int, count: int) 
     element_type = memory_type(of)  # said again: `?:` widens what is narrower than int
     conditions = em.lanes(e.predicate, start, count)
     lanes = [f"({element_type})({c} ? {x} : 0)" for c, x in zip(conditions, elements(em, name, of, e.index, start, count))]
-    return em.from_lanes_raw(kind, count, lanes)
+    return v.put_together(em, kind, lanes)
 
 
 # ---- groups of strided accesses

@@ -198,6 +198,13 @@ def _joined(em: Emitter, short: str, x: str, y: str, count: int) -> str:
     return f"{em.unit.vector_helper(f'hl_join_{whole}', whole, f'{half} a, {half} b', f'return ({whole}){body};')}({x}, {y})"
 
 
+def put_together(em: Emitter, short: str, lanes: list[str]) -> str:
+    """A vector of scalars, 16 bytes at a time: C compilers compute all scalars of an initializer before they use the first, and more of
+    them than there are registers for go through memory."""
+    per = min(len(lanes), 128 // int(short[1:]))
+    return join(em, short, [em.from_lanes_raw(short, per, lanes[k:k + per]) for k in range(0, len(lanes), per)], per)
+
+
 def mask_of_scalar(em: Emitter, text: str, bits: int, count: int) -> str:
     """A mask with one bool in every lane."""
     return splat(em, f"i{bits}", count, f"(int{bits}_t)-({text})")

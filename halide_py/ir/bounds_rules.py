@@ -52,19 +52,42 @@ def _multiple(form: linear.Terms, terms: linear.Terms) -> int:
     return w // c
 
 
+def _linear(b: Bounds, e: n.Expr, terms: linear.Terms, constant: int) -> Interval:
+    """A linear form of the type of `e`, with what is known of it as a whole."""
+    # A condition on just this form says more than what it says of each variable.
+    whole = bool(b.limits) and any(_multiple(form, terms) and len(form) == len(terms) for form, _, _ in b.limits)
+    i = b.sum_of(e, terms, constant, whole)
+    if any(wraps(b.simplifier, x, c) for x, c in terms.items()):
+        return EVERYTHING
+    if b.ends and any(type(x) is n.Variable and x.name in b.ends for x in terms):
+        i = i.intersection(Interval(_tied(b, e, terms, constant, False), _tied(b, e, terms, constant, True)))
+    return _regrouped(b, e, terms, constant, _limited(b, i, terms, constant)) if b.limits else i
+
+
+def _regrouped(b: Bounds, e: n.Expr, terms: linear.Terms, constant: int, i: Interval) -> Interval:
+    """`i` intersected with what conditions say inside of a quotient: the simplifier takes (16*x + y)/2 apart, to 8*x + y/2."""
+    for q, c in terms.items():
+        d = as_int(q.b) if type(q) is n.Div else None
+        if d is None or d <= 0:
+            continue
+        inside, k = linear.gather(q.a)  # type: ignore[attr-defined]
+        outside = {t: w for t, w in terms.items() if t is not q}
+        for t in [t for t, w in outside.items() if w % c == 0 and b.varies(t)]:
+            inside[t] = inside.get(t, 0) + outside.pop(t) // c * d
+        if any(_multiple(form, inside) for form, _, _ in b.limits):
+            quotient = b.monotone(_linear(b, e, {t: w for t, w in inside.items() if w}, k), lambda x, by=q.b: n.Div(x, by))  # type: ignore
+            rest = b.sum_of(e, outside, constant)
+            low, high = (quotient.min, quotient.max) if c > 0 else (quotient.max, quotient.min)
+            i = i.intersection(Interval(None if low is None or rest.min is None else b.simple(n.Add(linear.scaled(low, c), rest.min)),
+                                        None if high is None or rest.max is None else b.simple(n.Add(linear.scaled(high, c), rest.max))))
+    return i
+
+
 def _arithmetic(b: Bounds, e: Any) -> Interval:
     """Sums and products."""
     t = e.type
     if t.overflow_is_undefined() and linear.edges(e) is not None:
-        terms, constant = linear.gather(e)
-        # A condition on just this form says more than what it says of each variable.
-        whole = bool(b.limits) and any(_multiple(form, terms) and len(form) == len(terms) for form, _, _ in b.limits)
-        i = b.sum_of(e, terms, constant, whole)
-        if any(wraps(b.simplifier, x, c) for x, c in terms.items()):
-            return EVERYTHING
-        if b.ends and any(type(x) is n.Variable and x.name in b.ends for x in terms):
-            i = i.intersection(Interval(_tied(b, e, terms, constant, False), _tied(b, e, terms, constant, True)))
-        return _limited(b, i, terms, constant) if b.limits else i
+        return _linear(b, e, *linear.gather(e))
     x, y = b.bounds(e.a), b.bounds(e.b)
     kind = type(e)
     exact = _exact_range(kind, b.range(x), b.range(y))

@@ -49,6 +49,46 @@ def test_a_loop_by_which_a_stage_chooses_is_unrolled() -> None:
     assert ".unroll(c_ui)" in source(Case([f], (64, 64, 3), (2048, 1024, 3)))
 
 
+def columns() -> Case:
+    """Maxima over 2, 4, ... rows of the whole image, of which others are then taken along rows."""
+    photo = hl.ImageParam(hl.Float(32), 3, "photo")
+    photo.set_estimates([(0, 1536), (0, 2560), (0, 3)])
+    near, t = hl.BoundaryConditions.repeat_edge(photo), hl.Var("t")
+    log, widest, out = hl.Func("log"), hl.Func("widest"), hl.Func("out")
+    log[x, y, c, t] = near[x, y, c]
+    r = hl.RDom([(-26, 2586), (1, 5)])
+    log[x, r.x, c, r.y] = hl.max(log[x, r.x, c, r.y - 1], log[x, r.x + hl.clamp(1 << r.y, 0, 64), c, r.y - 1])
+    dx = hl.RDom([(-26, 53)])
+    widest[x, y, c] = hl.f32(0)
+    widest[x, y, c] = hl.max(widest[x, y, c], log[x + dx, y, c, 5])
+    out[x, y, c] = widest[x, y, c] + 1
+    return Case([out], (64, 64, 3), (1536, 2560, 3))
+
+
+def test_loops_are_cut_around_those_that_are_there() -> None:
+    """`widest` is computed for small tiles, `log`, which is decided upon later and needs all rows, for strips of columns around these."""
+    text = re.sub(r"\n *", "", source(columns()))
+    assert "log.compute_at(out, x_o)" in text and "widest.compute_at(out, " in text and ".split(y, y_m, " in text
+
+
+def test_a_walk_over_the_same_data_again_and_again_goes_by_columns() -> None:
+    """All rows of a block of columns fit the cache, all rows of a strip do not; and a loop in which all read the same runs inside."""
+    text = source(columns())
+    assert ".reorder(x_vi, rx, ry, x_vo, c)" in text and ".reorder(x_vi, t, x_vo, y, c)" in text
+
+
+def test_bins_are_counted_one_after_another() -> None:
+    """Vectors of a row of bins each would be stored lane by lane, all over."""
+    photo = hl.ImageParam(hl.UInt(8), 2, "photo")
+    photo.set_estimates([(0, 2048), (0, 1024)])
+    bins, out, r = hl.Func("bins"), hl.Func("out"), hl.RDom([(0, 2048)])
+    bins[x, y] = 0
+    bins[photo[r, y], y] += 1
+    out[x, y] = bins[x, y] / 2
+    text = source(Case([out], (64, 64), (256, 1024)))
+    assert "bins.update(0)" in text and "vectorize" not in text.partition("bins.update(0)")[2].partition("\n\n")[0]
+
+
 @pytest.mark.parametrize("maker", [blur, harris, pyramid, window_sum], ids=lambda m: m.__name__)
 def test_what_is_inlined_is_counted_as_the_compiler_finds_it(maker: Callable[[], Case]) -> None:
     """Reads by arithmetic on indices are those of the definition with the Funcs in it."""

@@ -117,3 +117,13 @@ def test_half_registers_widen_from_memory(tmp_path: Path) -> None:
     assembly = tmp_path / "wide.s"
     out.compile_to_assembly(str(assembly), [image], "wide", hl.Target(TARGET))
     assert re.search(r"vpmovzxbd\s+\S*\(%r", assembly.read_text())
+
+
+def test_lookups_are_put_together_sixteen_bytes_at_a_time(tmp_path: Path) -> None:
+    """gcc computes all the scalars of an initializer before it uses the first: those of 32 bytes do not fit the registers."""
+    x = hl.Var("x")
+    table, image, out = hl.ImageParam(hl.UInt(8), 1, "table"), hl.ImageParam(hl.UInt(16), 1, "image"), hl.Func("curve")
+    out[x] = table[hl.i32(image[x]) + 0]
+    out.vectorize(x, 32)
+    loop = next(loop for loop in innermost_loops(c_text(out, [table, image], tmp_path)) if "{table" in loop)
+    assert [text.count("table") for text in re.findall(r"const u8x16 \w+ = \{(.*)\};", loop)] == [16, 16]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -116,6 +117,16 @@ def test_refused(program: str, words: str) -> None:
     f[x, y] += r
     with pytest.raises(hl.CompileError, match=words):
         eval(program, {**globals(), "f": f, "r": r})
+
+
+@pytest.mark.parametrize(("index", "first", "last"), [(lambda i: i // 2 * 2 + 1, 1, 99), (lambda i: (i - 3) // 4, -1, 24), (lambda i: 5 - i // 8, -7, 5)])
+def test_what_a_guarded_loop_reads_at_quotients(index: Callable[[hl.Var], hl.Expr], first: int, last: int) -> None:
+    """The guard is on 32*xo + xi; the index is simplified to 16*xo + xi/2."""
+    im, f = hl.ImageParam(hl.Int(32), 1), hl.Func()
+    f[x] = im[index(x)]
+    f.split(x, xo, xi, 32, TS.GuardWithIf).vectorize(xi)
+    f.infer_input_bounds([100])
+    assert (im.get().dim(0).min(), im.get().dim(0).max()) == (first, last)
 
 
 def test_rows_of_a_fused_loop_that_are_computed_beyond_the_first() -> None:
