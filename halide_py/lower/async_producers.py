@@ -145,14 +145,13 @@ class _Splitter:
         return n.Fork(f"{f.name}.tasks", self.run(producer), self.run(consumer))
 
     def waited_for(self, s: n.Stmt) -> set[str]:
-        """The semaphores of Funcs outside that a consumer of theirs uses in `s`."""
-        inside = {r.name for r in nodes_of(s, (n.Realize, n.HoistedStorage))}
+        """The semaphores that a consumer of other Funcs uses in `s`: all there are so far, since what is split goes outermost first."""
         found = {
             op[1]
             for one in nodes_of(s, (n.Evaluate, n.Assert))
             if (op := _operation_of(one)) is not None and op[0] == self.consumer_verb(op[1])
         }
-        return {x for x in found if _owner(x) not in inside and _owner(x) in self.counts and not self.produced(s, _owner(x))}
+        return {x for x in found if not self.produced(s, _owner(x))}
 
     @staticmethod
     def consumer_verb(semaphore: str) -> str:
@@ -183,11 +182,13 @@ class _Splitter:
     def consumer(self, f: Function, body: n.Stmt) -> n.Stmt:
         """`body` that waits for `f` instead of computing it; without what only `f` needs."""
         s = self.waiting(f, body)
+        operations = [op for one in nodes_of(s, n.Evaluate) if (op := _operation_of(one)) is not None]
+        wanted = {_owner(x) for verb, x in operations if verb != self.consumer_verb(x)}  # another task waits for it
         while True:
             idle = [
                 p.name
                 for p in nodes_of(s, n.Produce)
-                if p.name in self.env and not self.read_outside(s, p.name) and not self.waits(p, f.name)
+                if p.name in self.env and p.name not in wanted and not self.read_outside(s, p.name) and not self.waits(p, f.name)
             ]
             if not idle:
                 return s

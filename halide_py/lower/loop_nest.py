@@ -16,9 +16,10 @@ from ..ir import nodes as n
 from ..ir.function import OUTERMOST, Definition, Function, SplitKind
 from ..ir.interval import Bounds, Interval
 from ..ir.simplify import simplify
-from ..ir.traverse import Rec, free_variables, rewrite, substitute
+from ..ir.traverse import Rec, free_variables, mentions, rewrite, substitute
 from .apply_splits import AppliedSplits, Fused, resolve_tails, var
 from .extern_stages import extern_call
+from .guards import has_effects
 from .inline import substitute_vars
 
 
@@ -248,7 +249,7 @@ def build_nest(f: Function, index: int, d: Definition, variant: int = 0) -> Stag
         results = tuple(n.Select(blends, e, exact(me)) for e, me in zip(results, own))
     provide = extern_call(f, d) if f.extern is not None else n.Provide(f.name, results, args, stores)
     items = [*((name, e, builder.ranges[name]) for name, e in reversed(builder.lets)), *(("", g, g) for g in guards)]
-    containers = _place(items, [loop.name for loop in loops])
+    containers = _place(items, [loop.name for loop in loops], f.name)
     return StageNest(f, index, d, loops, containers, provide, {v: builder.ranges[v] for v in values}, base, builder.covers, builder.fused,
                      variant, beyond=bool(builder.load_guards))
 
@@ -267,12 +268,15 @@ def _guarded_reads(e: n.Expr, condition: n.Expr) -> n.Expr:
     return rewrite(e, {n.Call: call})
 
 
-def _place(items: list[tuple[str, n.Expr, n.Expr]], loops: list[str]) -> list[Container]:
-    """Each let and guard as far out as the loops and lets it uses allow; lets before guards at one depth."""
+def _place(items: list[tuple[str, n.Expr, n.Expr]], loops: list[str], func: str) -> list[Container]:
+    """Each let and guard as far out as the loops and lets it uses allow, but innermost what iterations change: a guard that reads the Func
+    itself or has effects; lets before guards at one depth."""
     depth_of = {name: i + 1 for i, name in enumerate(loops)}
     out: list[Container] = []
     for name, value, limited in items:
         depth = max((depth_of.get(v, 0) for v in free_variables(value)), default=0)
+        if not name and (mentions(value, func) or has_effects(value)):
+            depth = len(loops)
         out.append(Container(name, value, depth, limited))
         if name:
             depth_of[name] = depth

@@ -203,3 +203,21 @@ def test_what_nobody_reads_still_takes_what_is_produced_for_it() -> None:
     g.update(0).reorder(x, r.y, y, r.x)
     f.compute_at(g, y).store_root().async_()
     assert interpreted(out, []) == 1
+
+
+ROW_RING = "compute_at(out, xi).hoist_storage(out, yo).ring_buffer(2).async_()"
+
+
+@pytest.mark.parametrize("schedule", [
+    f"out.split(y, yo, yi, 4).split(x, xi, x, 6), out.reorder(x, yi, xi, yo), f.{ROW_RING}, g.{ROW_RING}",  # the consumer of g has no need of f
+    "f.compute_at(out, y).async_(), g.store_root().compute_at(out, y).async_()",  # in the task of g only f's consumer is left: it makes g
+    "f.compute_root().async_(), g.compute_at(out, y).async_()",
+])
+def test_async_producers_of_async_producers(schedule: str) -> None:
+    f, g, out = hl.Func("f"), hl.Func("g"), hl.Func("out")
+    f[x, y] = hl.Buffer(IMAGE)[x, y] + x
+    g[x, y] = f[x, y] * 2
+    out[x, y] = g[x, y] + g[x, y + 1]
+    eval(schedule, {"f": f, "g": g, "out": out, "x": x, "y": y, "xi": xi, "yi": yi, "yo": yo})
+    rows = (IMAGE + np.arange(24)) * 2
+    np.testing.assert_array_equal(interpreted(out, (12, 16)).T, (rows[:-1] + rows[1:])[:16, :12])

@@ -115,3 +115,15 @@ def test_a_producer_realized_in_two_stages_has_an_address_in_each() -> None:
     g[r, y] += f[3 * r - 2][0]
     f.compute_at(g, y)
     np.testing.assert_array_equal(np.array(g.realize([7, 2])), [[6, 9, 6, 6, 6, 6, 6]] * 2)
+
+
+@pytest.mark.parametrize("schedule", ["f", "f.vectorize(x, 4, hl.TailStrategy.GuardWithIf)", "f.parallel(x)", "f.unroll(r.x, 5)",
+                                      "f.reorder(x, r.x).vectorize(x, 8, hl.TailStrategy.GuardWithIf)"])
+def test_a_predicate_that_reads_the_func_itself_is_asked_in_every_iteration(schedule: str) -> None:
+    """Though no loop variable occurs in it: what iterations store decides whether the next ones run."""
+    f, r = hl.Func("f"), hl.RDom([(0, 10)], "r")
+    f[x] = (1, 0)
+    r.where(f[x][0] < 5)
+    f[x] = (f[x][0] * 2, r + 1)
+    eval(schedule, {"hl": hl, "x": x, "f": f.update(), "r": r})
+    assert [np.asarray(v).tolist() for v in f.realize([5])] == [[8] * 5, [3] * 5]
