@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ..ir import build as b
 from ..ir import nodes as n
 from .ctypes_of import comment, memory_type
@@ -12,11 +14,8 @@ STACK_LIMIT = 16 << 10  # bytes of an allocation that goes on the stack unless a
 
 def constant_elements(s: n.Allocate) -> int | None:
     """The number of elements with padding; None if it is not a constant."""
-    size: n.Expr = b.i32(1)
-    for e in s.extents:
-        size = b.mul(size, e)
-    count = b.as_int(size)
-    return None if count is None else max(count + s.padding, 1)
+    sizes = [size for e in s.extents if (size := b.as_int(e)) is not None]
+    return None if len(sizes) < len(s.extents) else max(math.prod(sizes) + s.padding, 1)
 
 
 def stack_elements(s: n.Allocate) -> int | None:

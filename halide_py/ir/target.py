@@ -233,6 +233,8 @@ class Target:
     def natural_vector_size(self, type: Type) -> int:
         """Number of elements of a type in a vector register: what to vectorize by."""
         expect(type, Type, "natural_vector_size()")
+        if self.arch is TargetArch.ArchUnknown or self.os is TargetOS.OSUnknown or self.bits == 0:
+            raise CompileError(f"natural_vector_size() of target {self}, which lacks arch, bits or os; start from get_host_target()")
         return max(self.natural_vector_bytes(not type.is_float()) // max(type.bytes(), 1), 1)
 
     def __eq__(self, other: object) -> bool:

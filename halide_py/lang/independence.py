@@ -45,9 +45,27 @@ def _reads(e: n.Expr) -> bool:
     return any(c.call_type in (n.CallType.Halide, n.CallType.Image) for c in nodes_of(e, n.Call))
 
 
-def _apart(call: n.Expr, place: n.Expr, name: str) -> bool:
-    """Whether a read at coordinate `call` can't meet a write at `place` made by another iteration of `name`."""
-    (k, rest), (j, other) = _step(place, name), _step(call, name)
+def _span(e: n.Expr) -> tuple[int, int] | None:
+    """The smallest and the largest value of a coordinate that is linear in RVars of constant ranges."""
+    terms, low = ir.simplify.linear.gather(e)
+    high = low
+    for term, factor in terms.items():
+        variables = term.rdom.variables if isinstance(term, n.Variable) and term.rdom is not None else ()
+        r = next((v for v in variables if v.name == term.name), None)  # type: ignore[attr-defined]
+        first, extent = (b.as_int(r.min), b.as_int(r.extent)) if r is not None else (None, None)
+        if first is None or extent is None:
+            return None
+        ends = sorted((first * factor, (first + extent - 1) * factor))
+        low, high = low + ends[0], high + ends[1]
+    return low, high
+
+
+def _apart(call: n.Expr, place: n.Expr, r: ReductionVariable) -> bool:
+    """Whether a read at coordinate `call` can't meet a write at `place` made by another iteration of RVar `r`."""
+    ours, theirs = _span(call), _span(place)
+    if ours is not None and theirs is not None and (ours[1] < theirs[0] or theirs[1] < ours[0]):
+        return True
+    (k, rest), (j, other) = _step(place, r.name), _step(call, r.name)
     if rest is None or other is None or k != j:
         return False
     terms, constant = ir.simplify.linear.gather(n.Sub(other, rest))
@@ -55,7 +73,8 @@ def _apart(call: n.Expr, place: n.Expr, name: str) -> bool:
         return False
     if k == 0:
         return constant != 0
-    return constant == 0 or constant % k != 0
+    extent = b.as_int(r.extent)
+    return constant == 0 or constant % k != 0 or extent is not None and abs(constant // k) >= extent
 
 
 def rvar_kind(f: Function, r: ReductionVariable, args: Sequence[n.Expr], values: Sequence[n.Expr], predicate: n.Expr) -> DimKind:
@@ -66,7 +85,7 @@ def rvar_kind(f: Function, r: ReductionVariable, args: Sequence[n.Expr], values:
     name = r.name
     injective = any(_step(a, name)[0] != 0 for a in args)
     calls = _self_calls(f.name, [*values, *args, predicate])
-    if injective and all(any(_apart(x, a, name) for x, a in zip(c.args, args)) for c in calls):
+    if injective and all(any(_apart(x, a, r) for x, a in zip(c.args, args)) for c in calls):
         return DimKind.PureRVar
     return DimKind.ImpureRVar
 

@@ -188,9 +188,9 @@ def lerp(zero_value: Any, one_value: Any, weight: Any) -> Expr:
     Raises CompileError for different value types, signed weights, 64-bit integers, constant weights outside [0, 1].
     """
     a, c, w = to_node(zero_value), to_node(one_value), to_node(weight)
-    if _is_int_constant(a):
+    if isinstance(a, n.IntImm):
         a = convert(c.type, a)
-    if _is_int_constant(c):
+    if isinstance(c, n.IntImm):
         c = convert(a.type, c)
     if a.type is not c.type:
         raise user_error(f"Can't lerp between {to_text(a)} of type {a.type} and {to_text(c)} of different type {c.type}")

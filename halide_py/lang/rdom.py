@@ -301,9 +301,8 @@ def _bounds(name: str, index: int, low: Expr, extent: Expr) -> tuple[n.Expr, n.E
             if v.param is None:
                 raise user_error(f"{where}These depend on the variable {v.name}. The bounds of an RDom may not depend on a free variable.")
         for c in nodes_of(e, n.Call):
-            if c.call_type in (n.CallType.Halide, n.CallType.Image):
-                raise user_error(f"{where}These depend on a call to {c.name}. The bounds of an RDom may not depend on a call to a Func or "
-                                 "an image.")
+            if c.call_type is n.CallType.Halide:
+                raise user_error(f"{where}These depend on a call to {c.name}. The bounds of an RDom may not depend on a call to a Func.")
     found = lossless(INT32, low.node), lossless(INT32, extent.node)
     for e, safe in zip((low.node, extent.node), found):
         if safe is None:

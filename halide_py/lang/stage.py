@@ -20,7 +20,7 @@ from ..ir import nodes as n
 from ..ir.function import OUTERMOST, DimKind, Specialization, Split, SplitKind, StageSchedule, TailStrategy
 from ..ir.nodes import ForType, Partition
 from ..ir.printer import to_text
-from ..ir.traverse import free_variables, nodes_of
+from ..ir.traverse import free_variables, mentions, nodes_of
 from .companions import CompanionDirectives
 from .devices import DeviceDirectives
 from .eager_inline import EagerInline
@@ -320,6 +320,10 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, EagerInline, Legali
         The update must be associative and commutative, so that the order does not matter; with `override_associativity_test` you answer for
         that. Call it before `parallel` and `vectorize`. Raises CompileError with the reason when the update is not seen to be so.
         """
+        d = self.function.stages()[self._stage]
+        if any(mentions(e, self.function.name) for e in d.args):
+            self._fail("atomic() is for updates whose place does not depend on the Func's own values, which other iterations change; "
+                       "compute the place from another Func")
         if not override_associativity_test and self._stage > 0:
             self._check_any_order()
         s = self._edited()

@@ -60,12 +60,11 @@ def _may_be_memoized(f: Function, outputs: set[str]) -> bool:
 
 
 def _needed(f: Function, env: Mapping[str, Function]) -> list[Function]:
-    """`f` and all it calls."""
+    """`f` and all it calls, but for what tags stand for."""
     found, work = {f.name: f}, [f]
     while work:
-        roots = [e for d in work.pop().stages() for e in definition_roots(d)]
-        for c in nodes_of(roots, n.Call):
-            if c.call_type is n.CallType.Halide and c.name not in found:
+        for c in _untagged([e for d in work.pop().stages() for e in definition_roots(d)]):
+            if isinstance(c, n.Call) and c.call_type is n.CallType.Halide and c.name not in found:
                 found[c.name] = env[c.name]
                 work.append(env[c.name])
     return list(found.values())
@@ -107,20 +106,26 @@ def _key(f: Function, env: Mapping[str, Function]) -> MemoKey:
     return key
 
 
-def _leaves(roots: Iterable[n.Expr]) -> Iterable[n.Expr]:
-    """The parameters, image accesses and tags that expressions depend on; nothing inside of a tag that has keys of its own."""
-    stack, seen = list(roots), set[n.Expr]()
+def _untagged(roots: Iterable[n.Expr]) -> Iterable[n.Node]:
+    """All nodes of expressions, tags among them, but nothing inside of tags."""
+    stack, seen = list[n.Node](roots), set[n.Node]()
     while stack:
         e = stack.pop()
         if e in seen:
             continue
         seen.add(e)
+        yield e
+        if not (isinstance(e, n.Call) and e.name == "memoize_tag"):
+            stack.extend(e.children())
+
+
+def _leaves(roots: Iterable[n.Expr]) -> Iterable[n.Expr]:
+    """The parameters and image accesses that expressions depend on, and the keys of tags: of one that has none, what it holds."""
+    for e in _untagged(roots):
         if isinstance(e, n.Call) and e.name == "memoize_tag":
             yield from e.args[1:] or e.args
-            continue
-        if isinstance(e, n.Variable) and e.param is not None or isinstance(e, n.Call) and e.call_type is n.CallType.Image:
+        elif isinstance(e, n.Variable) and e.param is not None or isinstance(e, n.Call) and e.call_type is n.CallType.Image:
             yield e
-        stack.extend(e.children())
 
 
 def _word(f: Function, e: n.Expr) -> n.Expr:

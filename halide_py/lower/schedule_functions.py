@@ -253,6 +253,11 @@ def inject(placements: Mapping[Function, Placement], production: n.Stmt, s: n.St
         body = rec(body)
         here = placements[used[0]].compute(op.name)
         if here:
+            if len(used) < len(group):
+                idle = next(f for f in group if f not in used)
+                raise CompileError(f"Func {idle.name} is not used in loop {describe(op.name)}, but shares loops by compute_with() with "
+                                   f"{used[0].name}, which is; compute them at a loop that uses all of them, or drop compute_with() "
+                                   f"({idle.where})")
             body = b.block([production, body])
         for f in reversed(used):
             body = stored(f, body, lambda match, _: match(op.name), here)

@@ -10,6 +10,7 @@ import pytest
 from c_run import build, call, function, load, loop, machine, ramp, run, store, var
 
 from halide_py.codegen_c import generate
+from halide_py.codegen_c.allocations import stack_elements
 from halide_py.ir import build as b
 from halide_py.ir import nodes as n
 from halide_py.ir.module import LoweredModule
@@ -193,3 +194,11 @@ def test_enlarging_is_dense(t: Type, factor: int, lanes: int, first: int) -> Non
     a, out = numbers(t, int((x // factor).max()) + 5), np.zeros(3 * lanes, numpy_type(t))
     run(module, [a, out])
     np.testing.assert_array_equal(out, a[x // factor + 4].ravel())
+
+
+def test_the_size_of_an_allocation_is_counted_beyond_int32() -> None:
+    """2^32 elements are 0 in int32, which would be an array of one element on the stack."""
+    sizes = tuple(b.i32(size) for size in (1 << 12, 1 << 12, 1 << 8))
+    large = n.Allocate("big", U8, n.MemoryType.Auto, sizes, b.TRUE, 0, b.NOTHING)
+    assert stack_elements(large) is None
+    assert stack_elements(n.Allocate("small", U8, n.MemoryType.Auto, sizes[:1], b.TRUE, 8, b.NOTHING)) == 4096 + 8

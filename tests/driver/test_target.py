@@ -71,6 +71,8 @@ def test_features_are_copied_not_shared() -> None:
     ("arm-64-linux", (16, 4, 2)), ("arm-64-linux-sve2-vector_bits_512", (64, 16, 8)),
 ])
 def test_natural_vector_size(text: str, lanes: tuple[int, int, int]) -> None:
+    with pytest.raises(hl.HalideError, match="lacks arch, bits or os"):
+        hl.Target().natural_vector_size(hl.Float(32))
     t = hl.Target(text)
     assert tuple(t.natural_vector_size(x) for x in (hl.UInt(8), hl.Float(32), hl.Float(64))) == lanes
 

@@ -40,6 +40,7 @@ EXPRESSIONS = {
     "clamp": ("hl.clamp(u8, 0, 300)", "third argument", "uint8", "int32", "explicit cast"),
     "promise": ("hl.unsafe_promise_clamped(u8, -1, 3)", "min argument", "uint8"),
     "lerp types": ("hl.lerp(u8, x, 0.5)", "lerp", "uint8", "int32"),
+    "lerp of a constant of another type": ("hl.lerp(u8, hl.u16(0), 0.5)", "lerp", "uint8", "uint16"),
     "lerp weight": ("hl.lerp(u8, u8, x)", "weight", "int32"),
     "lerp constant weight": ("hl.lerp(u8, u8, 1.5)", "1.5", "[0.0, 1.0]"),
     "lerp of 64 bits": ("hl.lerp(hl.i64(x), hl.i64(x), 0.5)", "64-bit"),
@@ -123,6 +124,7 @@ REDUCTIONS = {
 }
 
 SCHEDULES = {
+    "atomic update of a place that it changes": ("g[g[s, 0], 0] += 1; g.update(0).atomic(True)", "g.update(0)", "atomic()", "own values"),
     "split of an unknown Var": ("g.split(z, xo, xi, 8)", "schedule for g", "z", "Vars: x y __outermost"),
     "vectorize of an unknown Var": ("g.vectorize(z, 8)", "vectorize", "z", "Vars: x y __outermost"),
     "reorder of an unknown Var": ("g.reorder(x, z)", "argument 1", "reorder", "z", "Vars:"),

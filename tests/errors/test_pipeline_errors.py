@@ -30,6 +30,9 @@ COMPILING = {
         "g[x, y] = x; f[x, y] = g[x, y] + g[x, y + 1]; g.compute_at(f, y).store_root(); f.parallel(y); f.compile_jit()", "g", "race", "(f, y)"),
     "LoopLevel never set": ("g[x] = x; f[x] = g[x]; g.compute_at(hl.LoopLevel()); f.compile_jit()", "g", "LoopLevel"),
     "output computed elsewhere": ("g[x] = x; f[x] = g[x]; f.compute_at(g, x); f.compile_jit()", "f", "output", "root"),
+    "compute_with of what a loop does not use": (
+        "f[x, y] = x; g[x, y] = y; h[x, y] = g[x, y]; h[x, y] += f[x, y]; f.compute_at(h, y); g.compute_at(h, y).compute_with(f, x); h.compile_jit()",
+        "f", "not used in loop (h, y)", "compute_with()", "g"),
     "vectors of no constant extent": ("f[x, y] = x; f.vectorize(x); f.compile_jit()", "f.s0.x", "vectorized", "constant"),
     "unrolling of no constant extent": ("f[x, y] = x; f.unroll(y); f.compile_jit()", "f.s0.y", "unrolled", "constant"),
     "partition without effect": ("f[x] = x; f.always_partition(x); f.compile_jit()", "f.s0.x", "partition(Always)"),

@@ -81,6 +81,19 @@ def test_names_and_targets() -> None:
     assert repr(hl.maximum(r, x, f)) == "<halide.Expr of type int32: given(x)>" and f.num_update_definitions() == 1
 
 
+def test_bounds_of_an_rdom_that_are_read_from_an_image() -> None:
+    counts, data, g, f = hl.ImageParam(hl.UInt(8), 1), hl.Buffer(np.array([2, 5], np.uint8)), hl.Func("g"), hl.Func("f")
+    counts.set(data)
+    r = hl.RDom([(counts[0], hl.clamp(counts[1], 0, 9))])
+    g[x] = x * x
+    f[x] = 0
+    f[x] += g[r]
+    g.compute_root()
+    assert np.array(f.realize([3])).tolist() == [sum(i * i for i in range(2, 7))] * 3
+    data[1] = 0
+    assert np.array(f.realize([3])).tolist() == [0] * 3
+
+
 def test_rdom_of_images_and_predicates() -> None:
     im, f = image(), hl.Func()
     r = hl.RDom(im)

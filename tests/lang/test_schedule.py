@@ -173,7 +173,17 @@ def test_race_free_rvars() -> None:
     def mirror(f: hl.Func) -> None:
         f[r.x, r.y] = f[7 - r.x, r.y]
 
-    assert kind(one) == ["PureRVar", "PureRVar"]
+    def far(f: hl.Func) -> None:
+        f[r.x, r.y] += f[r.x + 8, r.y] + f[r.x, r.y + 4]
+
+    def outside(f: hl.Func) -> None:
+        f[r.x + 1, r.y] = f[0, 0] + f[9 - r.y, 4 + 2 * r.x]
+
+    def near(f: hl.Func) -> None:
+        f[r.x, r.y] += f[r.x + 7, r.y]
+
+    assert kind(one) == kind(far) == kind(outside) == ["PureRVar", "PureRVar"]
+    assert kind(near) == ["ImpureRVar", "PureRVar"]
     assert kind(scan) == ["ImpureRVar", "PureRVar"]
     assert kind(stride) == ["PureRVar", "ImpureRVar"]
     assert kind(collide) == ["ImpureRVar", "ImpureRVar"]

@@ -46,7 +46,8 @@ def test_data_of_a_buffer_is_a_key_and_that_of_an_image_is_what_its_tag_says() -
     im.set(hl.Buffer(image))
     f, g, out = hl.Func("f"), hl.Func("g"), hl.Func("out")
     f[x] = buffer[x] * 2
-    g[x] = hl.memoize_tag(im[x] * 3, version)
+    r = hl.RDom([(0, 3)])
+    g[x] = hl.memoize_tag(hl.sum(im[x] + r * 0), version)  # what is inside of a Func of its own is tagged, too
     out[x] = f[x] + g[x]
     f.compute_root().memoize()
     g.compute_root().memoize()

@@ -33,6 +33,8 @@ from halide_py.errors import CompileError  # noqa: E402
 from halide_py.ir import build as b  # noqa: E402
 from halide_py.ir import nodes as n  # noqa: E402
 from halide_py.ir.printer import to_text  # noqa: E402
+from halide_py.ir.simplify import simplify  # noqa: E402
+from halide_py.ir.traverse import nodes_of  # noqa: E402
 from halide_py.lower.partition_loops import partition_loops  # noqa: E402
 from halide_py.lower.vectorize import vectorize  # noqa: E402
 
@@ -182,3 +184,9 @@ def test_data_dependent_boundaries_stay() -> None:
     assert partition_loops(s) is s
     both = partition_loops(loop("x", "n", chain(s.body, stencil().body)))  # type: ignore[attr-defined]
     assert steady(both, "x").body.mask & n.Max.bit
+
+
+def test_a_constant_is_the_likely_side_too() -> None:
+    stmt = simplify(loop("x", "n", store("a", "x", n.Select(lt("x", 10), load("c", "x"), b.likely(b.i32(7))))))
+    cold, steady = loops(partition_loops(stmt))
+    assert list(nodes_of(cold, n.Load)) and not list(nodes_of(steady, n.Load))

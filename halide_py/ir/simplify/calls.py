@@ -177,9 +177,9 @@ def _if_then_else(s: Simplifier, e: n.Call) -> n.Expr:
 
 @call_rule("likely", "likely_if_innermost")
 def _likely(s: Simplifier, e: n.Call, args: tuple[n.Expr, ...]) -> n.Expr | None:
-    """A mark on a constant means nothing; nor does a second one."""
+    """A mark on a constant condition means nothing, nor does a second one; on a constant value it still says which side is taken."""
     a = args[0]
-    if as_const(a) is not None or type(a) is n.Call and a.name == e.name:
+    if e.type.is_bool() and as_const(a) is not None or type(a) is n.Call and a.name == e.name:
         return a
     return None
 
