@@ -322,8 +322,8 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, EagerInline, Legali
         """
         d = self.function.stages()[self._stage]
         if any(mentions(e, self.function.name) for e in d.args):
-            self._fail("atomic() is for updates whose place does not depend on the Func's own values, which other iterations change; "
-                       "compute the place from another Func")
+            self._fail(f"can't use atomic(): the place it updates depends on the values of "
+                       f"{self.function.name}, which other iterations change; compute it from another Func")
         if not override_associativity_test and self._stage > 0:
             self._check_any_order()
         s = self._edited()

@@ -124,7 +124,7 @@ REDUCTIONS = {
 }
 
 SCHEDULES = {
-    "atomic update of a place that it changes": ("g[g[s, 0], 0] += 1; g.update(0).atomic(True)", "g.update(0)", "atomic()", "own values"),
+    "atomic update of a place that it changes": ("g[g[s, 0], 0] += 1; g.update(0).atomic(True)", "g.update(0)", "atomic()", "depends on the values of g"),
     "split of an unknown Var": ("g.split(z, xo, xi, 8)", "schedule for g", "z", "Vars: x y __outermost"),
     "vectorize of an unknown Var": ("g.vectorize(z, 8)", "vectorize", "z", "Vars: x y __outermost"),
     "reorder of an unknown Var": ("g.reorder(x, z)", "argument 1", "reorder", "z", "Vars:"),
