@@ -2,7 +2,8 @@
 
 Each node is visited once, users before operands, its adjoint being the sum of what its users gave it. A condition under which a node is
 used at all (the branch of a select, the winner of a max) travels along as a guard instead of becoming a factor of zero, so that
-0 * inf never turns into NaN. Limits: integers are constants (a float that becomes an integer passes nothing on). Source: Griewank and
+0 * inf never turns into NaN; where that condition stands in another Func, only the adjoint 0 arrives, and what functions and quotients
+make of it is 0 (`_quiet`). Limits: integers are constants (a float that becomes an integer passes nothing on). Source: Griewank and
 Walther, Evaluating Derivatives, 2nd ed., section 3.2 (incremental reverse mode).
 """
 
@@ -17,14 +18,16 @@ from .. import lang
 from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.intrinsics import ExternFunction
+from ..ir.intrinsics import ExternFunction, intrinsic
 from ..ir.printer import to_text
 from ..ir.simplify import simplify
 from ..ir.traverse import Rec, free_variables, nodes_of, rewrite, substitute
+from ..ir.types import BOOL
 from ..lang.expr import Expr, to_node
 from ..lang.promotion import literal
 from .rule_table import Hook
 from .rules import find_rule, registered
+from .singular import may_be_singular
 
 
 @dataclass(frozen=True)
@@ -132,10 +135,18 @@ def reverse(seeds: Sequence[tuple[n.Expr, Term]], where: str, keep: Keep | None 
             leaves.append((e, adjoint))
             continue
         operands = e.children()
+        quiet = b.as_const(adjoint.value) is None and may_be_singular(e, keep is not None)
         for operand, given in zip(operands, ask_hook(rule_for(e, where), e, operands, adjoint, where)):
             if given is not None and operand in active:
-                terms.setdefault(operand, []).append(given)
+                terms.setdefault(operand, []).append(_quiet(given, adjoint.value) if quiet else given)
     return leaves
+
+
+def _quiet(t: Term, adjoint: n.Expr) -> Term:
+    """A product of an adjoint and a partial, 0 where the adjoint is 0 and the partial infinite or NaN: nobody uses a value there. Not
+    wherever the adjoint is 0: the second derivative wants the partial."""
+    unused = b.and_(n.EQ(adjoint, b.const(adjoint.type, 0)), intrinsic("is_nan", BOOL, t.value))
+    return Term(b.select(unused, b.const(t.value.type, 0), t.value), t.guard)
 
 
 def rule_for(e: n.Expr, where: str) -> Hook:

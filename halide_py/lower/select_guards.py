@@ -1,7 +1,8 @@
 """Select guards: a Select whose condition keeps an access of one of its branches in range becomes `if_then_else`.
 
 IR before: `select(x < 4, a(x), b(x - 4))`. After: `if_then_else(x < 4, a(x), b(x - 4))`: only the chosen side is evaluated, so bounds
-inference may believe the condition and the loads are really skipped. Limits: only where an argument of a call in the branch shares a
+inference may believe the condition and the loads are really skipped. Of `select(x > 0 && a(x - 1) > 0, u, v)` the first part keeps the
+second in range: `if_then_else(x > 0, select(a(x - 1) > 0, u, v), v)`. Limits: only where an argument of a call in the branch shares a
 variable with the condition, outside of remainders, and is not itself clamped; every other Select stays branch free.
 """
 
@@ -63,15 +64,25 @@ def _compares_variables(condition: n.Expr) -> bool:
     return compared.type.is_int() and not any(c.call_type in (n.CallType.Halide, n.CallType.Image) for c in nodes_of(condition, n.Call))
 
 
+def _parts(condition: n.Expr) -> tuple[n.Expr, n.Expr]:
+    """A condition as the conjunction of what compares variables and the rest; either may be TRUE."""
+    if _compares_variables(condition):
+        return condition, b.TRUE
+    if not isinstance(condition, n.And):
+        return b.TRUE, condition
+    first, second = _parts(condition.a), _parts(condition.b)
+    return b.and_(first[0], second[0]), b.and_(first[1], second[1])
+
+
 def guard_selects(e: n.Expr) -> n.Expr:
     """`e` with its deciding Selects made lazy."""
 
     def select(s: n.Select, rec: Rec) -> n.Expr:
         new: n.Select = s.map_children(rec)
-        if not _compares_variables(new.condition) or not (
-            _decides(new.condition, new.true_value) or _decides(new.condition, new.false_value)
-        ):
+        plain, rest = _parts(new.condition)
+        inner = new.true_value if b.is_true(rest) else b.select(rest, new.true_value, new.false_value)
+        if b.is_true(plain) or not (_decides(plain, inner) or _decides(plain, new.false_value)):
             return new
-        return n.Call(new.type, "if_then_else", (new.condition, new.true_value, new.false_value), n.CallType.PureIntrinsic)
+        return n.Call(new.type, "if_then_else", (plain, inner, new.false_value), n.CallType.PureIntrinsic)
 
     return rewrite(e, {n.Select: select})

@@ -9,7 +9,7 @@ evaluated, so an access there is no error. Signed overflow wraps.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -22,7 +22,7 @@ from ..ir.function import Definition, Function
 from ..ir.parameter import Parameter
 from . import arrays, scalar
 from .arrays import Array
-from .definitions import Box, covers, defined_where, has_data, index_box, shape_of, union, variants
+from .definitions import Box, boxes_of, conjuncts, covers, defined_where, has_data, index_box, shape_of, union, variants
 from .runtime import extern_function, raise_error
 from .scalar import Operation
 
@@ -199,7 +199,7 @@ class Evaluator:
             condition = self.eval(e.condition, context)
             self._demand(e.true_value, context.where(condition), boxes, set())
             self._demand(e.false_value, context.where(~condition), boxes, set())
-        elif type(e) is n.Select or type(e) is n.Let or lazy:
+        elif type(e) in (n.Select, n.Let, n.And) or lazy:
             return
         else:
             for child in e.children():
@@ -271,6 +271,16 @@ class Evaluator:
 
     def _binary(self, e: Any, context: _Context) -> Array:
         return arrays.binary(type(e), e.a.type, self.eval(e.a, context), self.eval(e.b, context))
+
+    def _and(self, e: n.And, context: _Context) -> Array:
+        parts = conjuncts(e)
+        value: Array = np.array(True)
+        for part in parts:
+            value = value if self._data(part) else value & self.eval(part, context)
+        inside = context if value.all() else context.where(value)  # conditions on data are asked where the others hold
+        for part in parts:
+            value = value & self.eval(part, inside) if self._data(part) else value
+        return value
 
     def _not(self, e: n.Not, context: _Context) -> Array:
         return ~self.eval(e.a, context)
@@ -363,18 +373,8 @@ _E = Evaluator
 _HANDLERS: dict[type[n.Expr], Any] = {
     n.IntImm: _E._constant, n.UIntImm: _E._constant, n.FloatImm: _E._constant, n.StringImm: _E._constant,
     n.Variable: _E._variable, n.Cast: _E._cast, n.Reinterpret: _E._reinterpret, n.Not: _E._not, n.Select: _E._select,
-    n.Let: _E._let, n.Call: _E._call, **dict.fromkeys(scalar.BINARY, _E._binary),
+    **dict.fromkeys(scalar.BINARY, _E._binary), n.And: _E._and, n.Let: _E._let, n.Call: _E._call,
 }
-
-
-def _boxes(outputs: Sequence[Function], shapes: Any, mins: Any) -> Iterator[Box]:
-    """The box wanted of each output: `shapes` and `mins` are one tuple for all, or a list with one each."""
-    for i, f in enumerate(outputs):
-        shape = shapes[i] if isinstance(shapes, list) else shapes
-        low = (0,) * len(shape) if mins is None else mins[i] if isinstance(mins, list) else mins
-        if len(shape) != len(f.args) or len(low) != len(f.args):
-            raise InternalError(f"Func {f.name} has {len(f.args)} dimensions, realized with shape {tuple(shape)}")
-        yield tuple((m, m + e - 1) for m, e in zip(low, shape))
 
 
 def realize(outputs: Sequence[Function], shapes: Any, mins: Any = None, *, inputs: Mapping[str, Any] | None = None,
@@ -389,7 +389,7 @@ def realize(outputs: Sequence[Function], shapes: Any, mins: Any = None, *, input
     evaluator = Evaluator(inputs or {}, scalars or {}, externs or {})
     results = []
     with np.errstate(all="ignore"):
-        wanted = list(zip(outputs, _boxes(outputs, shapes, mins)))
+        wanted = list(zip(outputs, boxes_of(outputs, shapes, mins)))
         for f, box in wanted:
             for i in range(len(f.types)):
                 evaluator.outputs[f.buffer_name(i)] = box

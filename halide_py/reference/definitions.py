@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
 import numpy as np
 
+from ..errors import InternalError
 from ..ir import nodes as n
 from ..ir.build import FALSE, TRUE, and_, not_, or_
-from ..ir.function import Definition
+from ..ir.function import Definition, Function
 from ..ir.traverse import nodes_of
 from .arrays import Array
 
@@ -47,6 +48,21 @@ def index_box(index: Sequence[Array], active: Array) -> Box | None:
         for i in index
     ]
     return tuple((int(c.min()), int(c.max())) for c in chosen)
+
+
+def boxes_of(outputs: Sequence[Function], shapes: Any, mins: Any) -> Iterator[Box]:
+    """The box wanted of each output: `shapes` and `mins` are one tuple for all, or a list with one each."""
+    for i, f in enumerate(outputs):
+        shape = shapes[i] if isinstance(shapes, list) else shapes
+        low = (0,) * len(shape) if mins is None else mins[i] if isinstance(mins, list) else mins
+        if len(shape) != len(f.args) or len(low) != len(f.args):
+            raise InternalError(f"Func {f.name} has {len(f.args)} dimensions, realized with shape {tuple(shape)}")
+        yield tuple((m, m + e - 1) for m, e in zip(low, shape))
+
+
+def conjuncts(e: n.Expr) -> list[n.Expr]:
+    """The parts of a conjunction, one by one."""
+    return [*conjuncts(e.a), *conjuncts(e.b)] if isinstance(e, n.And) else [e]
 
 
 def defined_where(e: n.Expr) -> n.Expr:

@@ -1,0 +1,124 @@
+"""Conditions that keep values and reads back: where they do not hold, derivatives are 0, not NaN, and nothing outside of an input is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from gradient_checks import check, image, run, total
+
+import halide_py as hl
+
+x, y = hl.Var("x"), hl.Var("y")
+rng = np.random.default_rng(11)
+ZERO = hl.f64(0)
+
+
+def func(name: str, *definition: Any) -> hl.Func:
+    f = hl.Func(name)
+    f[tuple(definition[:-1])] = definition[-1]
+    return f
+
+
+# What is singular, its value where it is used, and where it is not.
+SINGULAR: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "sqrt": (hl.sqrt, [0.0, -1, 4]),
+    "log": (hl.log, [0.0, -2, 3]),
+    "quotient": (lambda e: 1 / e, [0.0, -0.0, 2]),
+    "exp": (lambda e: hl.exp(-1e3 * e), [-1.0, -5, 0.001]),
+    "pow": (lambda e: hl.pow(e, hl.f64(1.5)), [-1.0, -2, 2]),
+    "product": (lambda e: hl.log(e) * hl.sqrt(e) * e, [-1.0, 0, 2]),
+    "remainder": (lambda e: 2 % e, [0.0, 0, 0.75]),
+}
+
+
+@pytest.mark.parametrize("name", SINGULAR)
+def test_a_condition_in_another_func(name: str) -> None:
+    """`g[x] = sqrt(a[x])`, then `select(a[x] > 0, g[x], 0)`: the adjoint of g is 0 where it has no derivative."""
+    function, at = SINGULAR[name]
+    p, data = image(1), np.array(at)
+    apart = total(func("h", x, hl.select(p[x] > 0, func("g", x, function(p[x]))[x], ZERO)), 3)
+    whole = total(func("h", x, hl.select(p[x] > 0, function(p[x]), ZERO)), 3)
+    with np.errstate(all="ignore"):
+        got, expected = (run(hl.propagate_adjoints(f)[p], (3,), {p.name(): data}) for f in (apart, whole))
+    assert expected[2] != 0 and (expected[:2] == 0).all()
+    np.testing.assert_allclose(got, expected, rtol=1e-12)
+    p.set(hl.Buffer(data))
+    np.testing.assert_allclose(np.array(hl.propagate_adjoints(apart)[p].realize([3])), expected, rtol=1e-12)
+
+
+def test_products_with_values_of_other_funcs() -> None:
+    """The force of a charge on itself is infinite, and left out later on."""
+    def energy(places: Any, charges: Any) -> hl.Func:
+        inverse = func("inverse", x, y, 1 / hl.abs(places[x] - places[y]))
+        pair = func("pair", x, y, inverse[x, y] * charges[x] * charges[y])
+        r = hl.RDom([(0, 4)])
+        return total(func("sum", x, hl.sum(hl.select(r != x, pair[x, r], ZERO))), 4)
+
+    with np.errstate(all="ignore"):
+        check(energy, np.array([0.3, 1, 2.5, -1]), rng.normal(size=4), compiled=True)
+
+
+def test_a_rule_of_ones_own_behind_a_condition() -> None:
+    root = hl.custom_gradient(lambda v: hl.sqrt(v))
+    root.backward(lambda adjoint, result, v: adjoint / (2 * result))
+    p = image(1)
+    h = total(func("h", x, hl.select(p[x] > 0, func("g", x, root(p[x]))[x], ZERO)), 2, weight=lambda i: 1)
+    np.testing.assert_array_equal(run(hl.propagate_adjoints(h)[p], (2,), {p.name(): np.array([0.0, 4])}), [0, 0.25])
+
+
+def test_an_adjoint_that_happens_to_be_zero_has_second_derivatives() -> None:
+    """(sqrt(x) - 1)^2 at 1: the adjoint of the root is 0 there, and its second derivative 1/2."""
+    p = image(1)
+    root = func("root", x, hl.sqrt(p[x]))
+    first = hl.propagate_adjoints(total(func("off", x, (root[x] - 1) * (root[x] - 1)), 2, weight=lambda i: 1))[p]
+    second = hl.propagate_adjoints(total(first, 2, weight=lambda i: 1))[p]
+    np.testing.assert_allclose(run(second, (2,), {p.name(): np.array([1.0, 4])}), [0.5, 0.0625], rtol=1e-12)
+
+
+def variation(a: Any) -> hl.Func:
+    """Total variation: each term reads a neighbour, and asks for its sign."""
+    r = hl.RDom([(0, 5), (0, 4)])
+    loss = func("loss", ZERO)
+    loss[()] += hl.abs(a[r.x + 1, r.y] - a[r.x, r.y]) + hl.abs(a[r.x, r.y + 1] - a[r.x, r.y]) * 2
+    return loss
+
+
+def predicated(a: Any) -> hl.Func:
+    r = hl.RDom([(0, 6), (0, 5)])
+    r.where((r.x > 0) & (r.y > 1))
+    loss = func("loss", ZERO)
+    loss[()] += hl.max(a[r.x - 1, r.y] * 2, a[r.x, r.y - 2])
+    return loss
+
+
+def selected(a: Any) -> hl.Func:
+    return total(func("f", x, y, hl.select(x > 0, hl.abs(a[x - 1, y] - a[x, y]), a[x, y])), 6, 5)
+
+
+def selected_by_data(a: Any) -> hl.Func:
+    """The first part of the condition keeps the second in range."""
+    return total(func("f", x, y, hl.select((x > 0) & (a[x - 1, y] > 0), a[x - 1, y] * a[x, y], a[x, y])), 6, 5)
+
+
+def scattered(a: Any) -> hl.Func:
+    r = hl.RDom([(0, 6), (0, 5)])
+    r.where(r.x > 0)
+    f = func("f", x, ZERO)
+    f[hl.clamp(hl.i32(a[r.x, r.y] * 3), -2, 2) + 2] += hl.abs(a[r.x - 1, r.y] - a[r.x, r.y])
+    return total(f, 5)
+
+
+def scanned(a: Any) -> hl.Func:
+    r = hl.RDom([(0, 5)])
+    f = func("f", x, a[x, 0])
+    f[r + 1] = hl.max(f[r], a[r + 1, 1] - a[r, 2])
+    return total(f, 6)
+
+
+@pytest.mark.parametrize("build", [variation, predicated, selected, selected_by_data, scattered, scanned])
+def test_conditions_read_no_more_than_the_forward_pass(build: Callable[..., hl.Func]) -> None:
+    """The inputs are as large as the forward pass needs them."""
+    check(build, rng.normal(size=(6, 5)), compiled=True)
