@@ -21,6 +21,7 @@ from ..lang.ops import cast
 from ..lang.promotion import literal
 from ..lang.tuples import is_tuple_like, to_tuple
 from .opaque import FuncRule, wrapped
+from .rule_table import ask
 
 Hook = Callable[..., Any]
 
@@ -90,8 +91,11 @@ class CustomGradient:
                              f"@{self._function.__name__}.backward")
         return self._hook
 
+    def _ask(self, *given: Any) -> Any:
+        return ask(self._rule(), f"The gradient rule of {self._function.__name__}()", "adjoint, result", *given)
+
     def _of_exprs(self, adjoint: Any, result: Any, value: Any, *args: Any) -> tuple[Any, ...]:
-        given = self._rule()(adjoint, result, *args)
+        given = self._ask(adjoint, result, *args)
         parts = tuple(given) if isinstance(given, (tuple, list)) else (given,)
         return (None, *parts)
 
@@ -104,7 +108,7 @@ class CustomGradient:
             def hook(adjoint: Expr, result: Expr, value: Expr, *rest: Expr) -> tuple[Any, ...]:
                 results, given = rest[:count], rest[count:]
                 adjoints = tuple(adjoint if j == i else Expr.of(const(r.type(), 0)) for j, r in enumerate(results))
-                parts = self._rule()(adjoints, results, *given)
+                parts = self._ask(adjoints, results, *given)
                 return (None, *[None] * count, *(parts if isinstance(parts, (tuple, list)) else (parts,)))
             return hook
 
@@ -113,7 +117,7 @@ class CustomGradient:
         )
 
     def _of_funcs(self, *given: Any) -> Any:
-        return self._rule()(*given)
+        return self._ask(*given)
 
     def __call__(self, *args: Any) -> Any:
         """The value, with the rule attached."""

@@ -80,6 +80,8 @@ class Derivative:
         if found is None:
             integer = "its values are integers, which are constants to the derivative"
             raise user_error(f"There is no derivative for Func {f.name()}: {_UNUSED if any(t.is_float() for t in f.types()) else integer}")
+        if isinstance(found, CompileError):
+            raise found
         return found
 
     def funcs(self) -> list[Func]:
@@ -98,7 +100,7 @@ class _Pass:
         self.order = ordered(output, visible)
         self.regions = Regions(ordered(output, everything), output, region)
         self.sums: dict[Function | Parameter, AdjointSum] = {}
-        self.stages: dict[tuple[Function, int], Func] = {}
+        self.stages: dict[tuple[Function, int], Func | CompileError] = {}
         self.inputs: dict[Parameter, Func | CompileError] = {}
         self.adjoints: set[str] = {adjoint.name()}
         self.kept: list[Func] = []
@@ -110,6 +112,11 @@ class _Pass:
         for target, s in self.sums.items():
             if isinstance(target, Parameter):
                 self._input(target, s)
+        for f in self.regions.inlined:
+            self.stages[f, 0] = CompileError(
+                f"There is no derivative for Func {f.name} ({f.where}): data says where it is read, and nothing limits the index, so no "
+                f"region holds it. What it reads has derivatives; or limit the index with hl.clamp()"
+            )
         self._zeros()
 
     # -- the Context of updates
@@ -179,11 +186,11 @@ class _Pass:
         region = self.regions.of[f]
         for k in range(len(f.updates), 0, -1):
             self.stages[f, k] = adjoint
-            stage = stage_of(f, k, region[k])
+            stage = stage_of(f, k, region[k], self.regions.inlined)
             before = reverse_update(self, stage, adjoint)
             adjoint = reverse_loop(self, stage, adjoint, region[k - 1]) if before is None else before
         self.stages[f, 0] = adjoint
-        stage = stage_of(f, 0, region[0])
+        stage = stage_of(f, 0, region[0], self.regions.inlined)
         leaves = reverse(
             seeds(stage, stage.values, reads(adjoint, stage.args), b.TRUE), stage.where(), lambda term: self._keep(stage, term)
         )

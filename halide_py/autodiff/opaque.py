@@ -27,6 +27,7 @@ from ..lang.promotion import literal
 from ..lower import environment
 from .adjoints import reads
 from .contributions import Contribution, fresh_axis
+from .rule_table import ask
 from .sweep import Term, reverse
 
 Target = Function | Parameter
@@ -105,7 +106,7 @@ def stage_tangent(f: Function, tangents: Callable[[Any], Any]) -> Func:
                            f"for forward mode ({f.where}). Register one before: hl.register_extern_stage_tangent({name!r}, lambda "
                            f"tangents, result, {args}: ...). "
                            "It returns a Func of tangents; tangents has that of each argument, None for what does not move")
-    found = hook(tuple(map(tangents, given)), Func.of(f), *given)
+    found = ask(hook, f"The tangent rule of {name}() ({f.where})", "tangents, result", tuple(map(tangents, given)), Func.of(f), *given)
     floats = tuple(t for t in f.types if t.is_float())
     if not isinstance(found, Func) or not found.defined() or found.dimensions() != len(f.args) or tuple(found.types()) != floats:
         got = (
@@ -130,7 +131,8 @@ def rule_of(f: Function) -> FuncRule | None:
     asked."""
     if f.gradient is None and f.extern is not None:
         name = f.extern.row.name
-        f.gradient = FuncRule(name, f.where, (f,), _given(f), lambda *given: _extern_hook(f)(*given))
+        title = f"The gradient rule of {name}() ({f.where})"
+        f.gradient = FuncRule(name, f.where, (f,), _given(f), lambda *given: ask(_extern_hook(f), title, "adjoint, result", *given))
     return f.gradient  # type: ignore[no-any-return]
 
 

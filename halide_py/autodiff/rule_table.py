@@ -8,9 +8,11 @@ those of node kinds in `KINDS`.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
+from ..errors import CompileError
 from ..ir import nodes as n
 from ..ir.build import const
 from ..ir.intrinsics import EXTERNS, INTRINSICS, ExternFunction, Intrinsic, math_call
@@ -19,6 +21,25 @@ from ..lang.ops import select
 
 Hook = Callable[..., Any]
 KINDS: dict[type[n.Expr], Hook] = {}
+
+
+def ask(hook: Hook, title: str, first: str, *given: Any) -> Any:
+    """What a user's rule says. `first` names what it is given in front of the arguments. Raises CompileError, which begins with `title`,
+    for a rule that takes another number of them."""
+    try:
+        inspect.signature(hook).bind(*given)
+    except TypeError:
+        raise CompileError(f"{title} takes {inspect.signature(hook)}, but is given {len(given)}: {first}, then each argument"
+                           f"{place_of(hook)}") from None
+    except ValueError:  # a function of a C module, which does not say what it takes
+        pass
+    return hook(*given)
+
+
+def place_of(hook: Hook) -> str:
+    """Where a rule stands, for the end of a message."""
+    code = getattr(hook, "__code__", None)
+    return f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
 
 
 def kind(*kinds: type[n.Expr]) -> Callable[[Hook], Hook]:

@@ -1,7 +1,8 @@
 """Which partials may be infinite or NaN where nobody uses the result: 1/x, log(x), a function of the user's; and products with such values.
 
 `g[x] = sqrt(f[x])`, `h[x] = select(f[x] > 0, g[x], 0)`: the condition keeps the value of g back where it has no derivative, but in another
-Func. What arrives at g is the adjoint 0, and 0 * inf would be NaN. Limits: products inside of sums over a domain look at their own
+Func. What arrives at g is the adjoint 0, and 0 * inf would be NaN. Forward, the tangent of `sqrt(max(f[x], 0))` is 0 times such a partial
+where f[x] < 0. Limits: products inside of sums over a domain look at their own
 expression only, not into the Funcs they read: a test for each term would cost matrix products and convolutions most of their speed.
 """
 
@@ -12,10 +13,20 @@ from weakref import WeakKeyDictionary
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import Function
-from ..ir.intrinsics import ExternFunction
+from ..ir.intrinsics import ExternFunction, intrinsic
 from ..ir.traverse import nodes_of
+from ..ir.types import BOOL
 
 _KNOWN: WeakKeyDictionary[Function, tuple[int, bool]] = WeakKeyDictionary()  # by the number of definitions
+
+
+def quiet(product: n.Expr, factor: n.Expr) -> n.Expr:
+    """A product of an adjoint (or tangent) and a partial, 0 where that is 0 and the partial infinite or NaN. Not wherever it is 0: the
+    second derivative wants the partial."""
+    if b.as_const(factor) is not None:
+        return product
+    nothing = b.and_(n.EQ(factor, b.const(factor.type, 0)), intrinsic("is_nan", BOOL, product))
+    return b.select(nothing, b.const(product.type, 0), product)
 
 
 def may_be_singular(e: n.Expr, through_funcs: bool) -> bool:

@@ -6,7 +6,7 @@ output to what it reads, over all definitions, before anything is differentiated
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import CompileError
@@ -14,14 +14,16 @@ from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.boxes import boxes_required
 from ..ir.function import Definition, Function
-from ..ir.interval import Interval, bounds_of_expr
+from ..ir.interval import FuncValues, Interval, bounds_of_expr
 from ..ir.intrinsics import intrinsic
 from ..ir.simplify import simplify
 from ..ir.traverse import Rec, nodes_of, rewrite
 from ..ir.types import INT32
 from ..lower import environment
+from ..lower.bounds_inference import function_values
 from ..lower.select_guards import guard_selects
 from .contributions import Axis, fresh_axis
+from .inlined import read_without_bounds, with_bodies
 from .sweep import expand_lets
 
 Region = tuple[Interval, ...]
@@ -65,8 +67,8 @@ class Stage:
         return (*self.values, *self.args, self.predicate)
 
 
-def stage_of(f: Function, index: int, region: Region) -> Stage:
-    """A definition over the axes of a region and of its reduction domain."""
+def stage_of(f: Function, index: int, region: Region, inlined: Container[Function] = ()) -> Stage:
+    """A definition over the axes of a region and of its reduction domain; for `inlined` Funcs stands what they read."""
     d = f.stages()[index]
     if any(c.name in ("gather", "scatter") and c.call_type is n.CallType.PureIntrinsic for c in nodes_of([*d.args, *d.values], n.Call)):
         raise CompileError(f"Update {index - 1} of Func {f.name} ({d.where}) has gather() or scatter(), which have no derivative; write "
@@ -82,8 +84,10 @@ def stage_of(f: Function, index: int, region: Region) -> Stage:
         axes.append(fresh_axis(r.name, Interval(r.min, last), False))
         names[r.name] = axes[-1].variable()
 
+    put_in = with_bodies(inlined)
+
     def over_axes(e: n.Expr) -> n.Expr:
-        return _substitute(names, expand_lets(e))
+        return _substitute(names, expand_lets(put_in(e)))
 
     args, values, predicate = tuple(map(over_axes, d.args)), tuple(map(over_axes, d.values)), over_axes(d.predicate)
     return Stage(f, index, args, values, predicate, tuple(axes), pure, own_calls(f, [*values, *args, predicate]))
@@ -130,13 +134,14 @@ def _pure_dimensions(f: Function, d: Definition) -> frozenset[int]:
     )
 
 
-def boxes(stage: Stage) -> dict[str, Region]:
-    """What a stage reads of each Func and image, its own Func included, believing the conditions that reads stand under."""
+def boxes(stage: Stage, values: FuncValues) -> dict[str, Region]:
+    """What a stage reads of each Func and image, its own Func included, believing the conditions that reads stand under, and what values of
+    Funcs can be."""
     found: dict[str, Region] = {}
     for e in stage.roots():
         zero = b.const(e.type, 0)
         guarded = e if e is stage.predicate or b.is_true(stage.predicate) else intrinsic("if_then_else", e.type, stage.predicate, e, zero)
-        for name, box in boxes_required(guard_selects(guarded), stage.scope()).items():
+        for name, box in boxes_required(guard_selects(guarded), stage.scope(), values).items():
             region = tuple(map(usable, box.intervals))
             found[name] = union(found[name], region) if name in found else region
     return found
@@ -170,10 +175,13 @@ def usable(i: Interval) -> Interval:
 
 
 class Regions:
-    """The region of each stage of each Function: `of[f][k]` is where the adjoint of `f` after stage k may be other than zero."""
+    """The region of each stage of each Function: `of[f][k]` is where the adjoint of `f` after stage k may be other than zero. Those of
+    `inlined` are gone."""
 
     def __init__(self, order: Sequence[Function], output: Function, region: Region) -> None:
         """`order`: users before what they use."""
+        self.values = function_values({f.name: f for f in reversed(order)})
+        self.inlined = read_without_bounds(order, {output.name}, self.values)
         self.needed: dict[Function, Region] = {output: region}
         self.of: dict[Function, list[Region]] = {}
         for f in order:
@@ -188,8 +196,8 @@ class Regions:
             return
         after: list[Region] = [region]
         for k in range(len(f.updates), -1, -1):
-            stage = stage_of(f, k, region)
-            read = boxes(stage)
+            stage = stage_of(f, k, region, self.inlined)
+            read = boxes(stage, self.values)
             for callee in callees(stage):
                 box = read.get(callee.name, (Interval.everything(),) * len(callee.args))
                 self.needed[callee] = union(self.needed[callee], box) if callee in self.needed else box

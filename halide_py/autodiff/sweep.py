@@ -3,7 +3,7 @@
 Each node is visited once, users before operands, its adjoint being the sum of what its users gave it. A condition under which a node is
 used at all (the branch of a select, the winner of a max) travels along as a guard instead of becoming a factor of zero, so that
 0 * inf never turns into NaN; where that condition stands in another Func, only the adjoint 0 arrives, and what functions and quotients
-make of it is 0 (`_quiet`). Limits: integers are constants (a float that becomes an integer passes nothing on). Source: Griewank and
+make of it is 0 (`singular`). Limits: integers are constants (a float that becomes an integer passes nothing on). Source: Griewank and
 Walther, Evaluating Derivatives, 2nd ed., section 3.2 (incremental reverse mode).
 """
 
@@ -18,16 +18,15 @@ from .. import lang
 from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.intrinsics import ExternFunction, intrinsic
+from ..ir.intrinsics import ExternFunction
 from ..ir.printer import to_text
 from ..ir.simplify import simplify
 from ..ir.traverse import Rec, free_variables, nodes_of, rewrite, substitute
-from ..ir.types import BOOL
 from ..lang.expr import Expr, to_node
 from ..lang.promotion import literal
-from .rule_table import Hook
+from .rule_table import Hook, ask, place_of
 from .rules import find_rule, registered
-from .singular import may_be_singular
+from .singular import may_be_singular, quiet
 
 
 @dataclass(frozen=True)
@@ -135,18 +134,12 @@ def reverse(seeds: Sequence[tuple[n.Expr, Term]], where: str, keep: Keep | None 
             leaves.append((e, adjoint))
             continue
         operands = e.children()
-        quiet = b.as_const(adjoint.value) is None and may_be_singular(e, keep is not None)
+        singular = may_be_singular(e, keep is not None)
         for operand, given in zip(operands, ask_hook(rule_for(e, where), e, operands, adjoint, where)):
             if given is not None and operand in active:
-                terms.setdefault(operand, []).append(_quiet(given, adjoint.value) if quiet else given)
+                given = Term(quiet(given.value, adjoint.value), given.guard) if singular else given
+                terms.setdefault(operand, []).append(given)
     return leaves
-
-
-def _quiet(t: Term, adjoint: n.Expr) -> Term:
-    """A product of an adjoint and a partial, 0 where the adjoint is 0 and the partial infinite or NaN: nobody uses a value there. Not
-    wherever the adjoint is 0: the second derivative wants the partial."""
-    unused = b.and_(n.EQ(adjoint, b.const(adjoint.type, 0)), intrinsic("is_nan", BOOL, t.value))
-    return Term(b.select(unused, b.const(t.value.type, 0), t.value), t.guard)
 
 
 def rule_for(e: n.Expr, where: str) -> Hook:
@@ -197,14 +190,16 @@ def _stand_under(e: n.Expr, active: set[n.Expr]) -> bool:
 
 def ask_hook(hook: Hook, e: n.Expr, operands: Sequence[n.Expr], adjoint: Term, where: str) -> list[Term | None]:
     """What a hook gives each operand, checked."""
-    given = hook(Expr.of(adjoint.value), Expr.of(e), *map(Expr.of, operands))
+    ours = (getattr(hook, "__module__", "") or "").startswith(__package__)  # none in code that exec() runs
+    all_given = [Expr.of(adjoint.value), Expr.of(e), *map(Expr.of, operands)]
+    given = hook(*all_given) if ours else ask(hook, f"{_title(hook, e)}, in {where},", "adjoint, result", *all_given)
     parts = list(given) if isinstance(given, (tuple, list)) else [given]
     if len(parts) != len(operands):
         raise CompileError(f"{_title(hook, e)} returned {len(parts)} adjoints for {len(operands)} arguments, in {where}; return one for "
                            f"each, None where "
-                           f"the function is not differentiable{_place(hook)}")
+                           f"the function is not differentiable{place_of(hook)}")
     out = [None if p is None else _checked(p, i, o, adjoint.guard, hook, e, where) for i, (p, o) in enumerate(zip(parts, operands))]
-    if not getattr(hook, "__module__", "").startswith(__package__):
+    if not ours:
         _check_variables(out, adjoint, hook, e, where)
     return out
 
@@ -218,7 +213,7 @@ def _check_variables(given: Sequence[Term | None], adjoint: Term, hook: Hook, e:
         if stray:
             raise CompileError(f"{_title(hook, e)} returned for argument {i + 1} an adjoint that uses {', '.join(stray)}, in {where}; it "
                                f"may only "
-                               f"use the adjoint, the result, the arguments and parameters{_place(hook)}")
+                               f"use the adjoint, the result, the arguments and parameters{place_of(hook)}")
 
 
 def _checked(part: Any, i: int, operand: n.Expr, guard: n.Expr, hook: Hook, e: n.Expr, where: str) -> Term | None:
@@ -229,9 +224,10 @@ def _checked(part: Any, i: int, operand: n.Expr, guard: n.Expr, hook: Hook, e: n
     try:
         node = b.const(operand.type, value) if value is not None else to_node(part)
     except TypeError:
-        raise CompileError(f"{what} a {type(part).__name__}, in {where}; return an Expr{_place(hook)}") from None
+        raise CompileError(f"{what} a {type(part).__name__}, in {where}; return an Expr{place_of(hook)}") from None
     if node.type is not operand.type:
-        raise CompileError(f"{what} an adjoint of type {node.type}, in {where}, but the argument is {operand.type}; cast it{_place(hook)}")
+        raise CompileError(f"{what} an adjoint of type {node.type}, in {where}, but the argument is {operand.type}; cast it"
+                           f"{place_of(hook)}")
     if isinstance(node, n.Select) and b.is_zero(node.false_value):
         return Term(node.true_value, b.and_(guard, node.condition))
     return Term(node, guard)
@@ -246,8 +242,3 @@ def _title(hook: Hook, e: n.Expr) -> str:
     name = e.name if isinstance(e, n.Call) else type(e).__name__
     prototype = f" of `{e.func.prototype}`" if isinstance(e, n.Call) and isinstance(e.func, ExternFunction) and e.func.prototype else ""
     return f"The gradient rule {getattr(hook, '__name__', repr(hook))} for {name}{prototype}"
-
-
-def _place(hook: Hook) -> str:
-    code = getattr(hook, "__code__", None)
-    return f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""

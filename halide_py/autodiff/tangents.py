@@ -31,6 +31,7 @@ from .adjoints import as_value, define, define_over, plain, reads
 from .opaque import stage_tangent
 from .rules import find_rule
 from .schedule import default_schedule
+from .singular import may_be_singular, quiet
 from .stages import Stage, is_own, stage_of
 from .sweep import Term, ask_hook, is_leaf, rule_for
 
@@ -170,11 +171,13 @@ class _Forward:
         if not any(t is not None for t in tangents):
             return None
         partials = ask_hook(rule_for(e, where), e, operands, Term(b.const(e.type, 1)), where)
+        singular = may_be_singular(e, False)
         out: n.Expr | None = None
         for partial, t in zip(partials, tangents):
             if partial is None or t is None or b.is_zero(partial.value):
                 continue
-            term = Term(b.cast(e.type, n.Mul(partial.value, t)), partial.guard).select()
+            product = b.cast(e.type, n.Mul(partial.value, t))
+            term = Term(quiet(product, t) if singular else product, partial.guard).select()
             out = term if out is None else n.Add(out, term)
         return None if out is None else simplify(out)
 

@@ -18,8 +18,10 @@ from ..ir.traverse import Rec, deep_recursion, rewrite
 from ..ir.types import Float, Type
 from ..lang.func import Func
 from ..lang.param import ImageParam, Param
+from ..lower.bounds_inference import function_values
 from ..lower.environment import environment
 from .adjoints import define_over, plain
+from .inlined import read_without_bounds
 from .stages import is_own, stage_of
 
 DOUBLE = Float(64)
@@ -42,7 +44,9 @@ class Widened:
         self.narrow: dict[str, None] = {}
         self.copies: dict[Function, Func] = {}
         with deep_recursion():
-            for f in environment([output]).values():
+            env = environment([output])
+            self.loose = read_without_bounds(env.values(), {output.name}, function_values(env))
+            for f in env.values():
                 self._copy(f)
         self.output = self.copies[output]
 
@@ -55,7 +59,8 @@ class Widened:
             stage = stage_of(f, k, (Interval.everything(),) * len(f.args))
             args, values = ([self._expr(f, copy, e) for e in each] for each in (stage.args, stage.values))
             define_over(copy, stage, args, [cast(_wide(t), v) for t, v in zip(f.types, values)], self._expr(f, copy, stage.predicate))
-        copy.compute_root()
+        if f not in self.loose:
+            copy.compute_root()
         self.copies[f] = copy
 
     def _expr(self, f: Function, copy: Func, root: n.Expr) -> n.Expr:

@@ -69,16 +69,27 @@ def _source(name: str, rows: Sequence[ExternFunction]) -> str:
         "#ifdef __cplusplus",
         f"namespace {{ namespace {name} {{",
         "#endif",
+        f'#line 1 "{file}"',
         *(f"#define {r.name} {r.c_name}" for r in renamed),
         f'#line 1 "{file}"',
         text,
-        '#line 1 "pipeline"',
         *(f"#undef {r.name}" for r in renamed),
         *macros,
         "#ifdef __cplusplus",
+        *(line for r in rows if not r.stage for line in _agreement(r)),
         "} }",
         "#endif",
+        '#line 1 "pipeline"',
     ])
+
+
+def _agreement(r: ExternFunction) -> list[str]:
+    """A function has the type of its prototype: C would convert arguments and results in silence."""
+    return [
+        f'#line 1 "{SOURCE_OF}{r.name}, which has to define `{r.prototype}`"',
+        f"namespace hl_prototype {{ {r.prototype}; }}",
+        f"[[maybe_unused]] static decltype(hl_prototype::{r.name}) *const hl_has_{r.c_name} = {r.c_name};",
+    ]
 
 
 def _directives(text: str) -> list[tuple[int, str]]:

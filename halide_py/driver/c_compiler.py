@@ -241,8 +241,8 @@ def _judge(program: str, status: int, report: str, data: bytes) -> None:
         raise CompileError(f"The C compiler cannot work on this machine: {name} reports {at_fault.strip()!r}. It needs memory, and a "
                            f"folder with space for temporary files, which TMPDIR names (in use: {tempfile.gettempdir()})")
     if lines[0].startswith(SOURCE_OF):
-        raise CompileError(f"A C function given as source does not compile: {lines[0].strip()}. It is compiled as C++, together with the "
-                           f"pipeline")
+        problem = lines[0].split("; did you mean")[0].strip()
+        raise CompileError(f"A C function given as source does not compile: {problem}. It is compiled as C++, together with the pipeline")
     private = declared_only(report)
     if private:
         raise CompileError(not_defined(private))

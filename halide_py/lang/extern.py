@@ -6,9 +6,6 @@ functions, `ir.intrinsics.EXTERNS`, in which built-in math lives too. The revers
 
 from __future__ import annotations
 
-import ctypes
-import functools
-import importlib
 import itertools
 import os
 from collections.abc import Callable
@@ -21,13 +18,13 @@ from ..ir.build import const
 from ..ir.intrinsics import C_LIBRARY, EXTERNS, ExternFunction, call_extern
 from ..ir.printer import to_text
 from ..ir.types import Type
+from .addresses import check_signature, function_address
 from .edits import count_edit
 from .expr import Expr, to_node
 from .promotion import exact, literal, lossless
 from .prototypes import Prototype, parse
 
 Hook = Callable[..., Any]
-_CTYPES_FUNCTION: Any = ctypes.CFUNCTYPE(None).__mro__[1]  # what all of ctypes' function objects are
 _C_NAMES: dict[str, ExternFunction] = {}  # who has a C name
 
 
@@ -143,6 +140,7 @@ def extern(prototype: str, *, source: str | os.PathLike[str] | None = None, libr
         raise TypeError(f'extern: gradient= takes a rule (adjoint, result, {", ".join(p.names)}) or "auto", not {gradient!r}')
     text = source_text(source, p.text)
     file = "" if source is None or text is source else os.fspath(source)
+    check_signature(address, p)
     row = ExternFunction(
         p.name,
         p.result,
@@ -241,28 +239,3 @@ def linker_path(given: str | os.PathLike[str] | None) -> str:
     if os.path.sep in text or not isinstance(given, str) or os.path.exists(text):
         return os.path.abspath(text)
     return f":{text}" if text.endswith(".so") or ".so." in text else text
-
-
-@functools.cache
-def _cffi() -> Any:
-    """cffi's in-line interface, to take addresses of its function objects."""
-    return importlib.import_module("cffi").FFI()
-
-
-def function_address(given: Any, prototype: str) -> int:
-    """The machine address of a function object."""
-    if given is None:
-        return 0
-    if isinstance(given, int) and not isinstance(given, bool):
-        found = given
-    elif isinstance(getattr(given, "address", None), int):  # Numba
-        found = given.address
-    elif isinstance(given, _CTYPES_FUNCTION):
-        found = ctypes.cast(given, ctypes.c_void_p).value or 0
-    elif type(given).__module__ == "_cffi_backend":
-        found = int(_cffi().cast("uintptr_t", given))
-    else:
-        raise user_error(f"extern: `{prototype}`: address= takes an int, a ctypes or cffi function, or a Numba cfunc, not {given!r}")
-    if found <= 0:
-        raise user_error(f"extern: `{prototype}`: the address is {found}, which is no function")
-    return found

@@ -23,9 +23,10 @@ from ..ir.printer import to_text
 from ..ir.target_words import DeviceAPI
 from ..ir.traverse import free_variables, nodes_of
 from ..ir.types import INT32, Handle, Type
+from .addresses import function_address
 from .edits import count_edit
 from .expr import convertible, to_node
-from .extern import function_address, linker_path, source_text
+from .extern import linker_path, source_text
 from .extern_python import PythonStage
 from .var import Var
 

@@ -39,6 +39,8 @@ class Writer:
         self.random = random.Random(seed)
         self.lines: list[str] = []
         self.funcs: list[tuple[str, int, int]] = []
+        self.ranges: dict[str, tuple[int, int]] = {}  # of variables of domains
+        self.guarded: list[tuple[str, str, float]] = []  # (Func, Func of what it is of, above which it is used)
         self.numbers = 0
         self.seed = seed
         self.inputs()
@@ -71,11 +73,16 @@ class Writer:
             outside = f"hl.f64({self.pick(0.0, 1.5)}), " if how == "constant_exterior" else ""
             self.line(f"{name} = hl.BoundaryConditions.{how}({image}, {outside}{bounds})")
         self.funcs += [("P", 2, 1), ("Q", 1, 1)]
+        self.line("cubic = hl.extern('double cubic(double v, int k)', source='double cubic(double v, int k) { return v * v * v * k; }')")
+        self.line("cubic.gradient(lambda adjoint, result, v, k: (3 * adjoint * v * v * hl.f64(k), None))")
+        self.line("bump = hl.extern('double bump(double v)', source='double bump(double v) { return v > 0 ? v / (1 + v * v) : 0.5 * v; }', gradient='auto')")
+        self.line("ramp = hl.custom_gradient(lambda u, v: hl.max(u, 0.0) * v)")
+        self.line("ramp.backward(lambda adjoint, result, u, v: (hl.select(u > 0.0, adjoint * v, hl.f64(0)), adjoint * hl.max(u, 0.0)))")
 
     # -- indices and conditions
 
-    def index(self, at: list[str], bounded: bool = False) -> str:
-        """An index that is affine, clamped, resampled or looked up."""
+    def index(self, at: list[str], bounded: bool = False, loose: bool = False) -> str:
+        """An index that is affine, clamped, resampled or looked up; of a `loose` look-up nothing limits the values."""
         v = self.pick(*at) if at else f"hl.Expr({self.int(0, 3)})"
         kind = self.int(0, 11)
         if kind <= 5:
@@ -89,7 +96,8 @@ class Writer:
         elif kind == 9:
             return f"hl.clamp(T[{v}], 0, {self.int(2, 4)})"
         elif kind == 10:
-            return f"hl.clamp(hl.i32(hl.floor(Q[{v}] * 2.0)), -2, 3)"
+            place = f"hl.i32(hl.floor(Q[{v}] * 2.0))"
+            return place if loose and self.int(0, 1) else f"hl.clamp({place}, -2, 3)"
         else:
             e = str(self.int(-1, 4))
         return f"hl.clamp({e}, {self.int(-2, 0)}, {self.int(2, 5)})" if bounded or self.int(0, 5) == 0 else e
@@ -112,27 +120,52 @@ class Writer:
     def read(self, at: list[str]) -> str:
         f, dims, values = self.pick(*self.funcs, *self.funcs[-1:] * 2)
         suffix = f"[{self.int(0, values - 1)}]" if values > 1 else ""
-        return f"{f}[{', '.join(self.index(at) for _ in range(dims)) or '()'}]{suffix}"
+        place = ", ".join(self.index(at, loose=f in ("P", "Q")) for _ in range(dims))
+        return f"{f}[{place or '()'}]{suffix}"
+
+    def raw(self, v: str) -> str:
+        """Elements of images without boundary condition, kept in range by the domain or by a condition."""
+        by, row = self.int(-1, 1), self.int(0, HEIGHT - 1)
+        i = f"{v} + {by}"
+        e = self.pick(f"q[{i}]", f"hl.abs(q[{i}] - p[{i}, {row}])", f"hl.max(q[{i}], p[{i}, {row}])", f"q[{i}] * hl.log(hl.abs(p[{i}, {row}]) + 0.2)")
+        low, high = self.ranges.get(v, (-9, 9))
+        if low + by >= 0 and high + by < WIDTH:
+            return str(e)
+        more = f" & (q[{i}] > {self.pick(0.1, -0.3)})" if self.int(0, 2) == 0 else ""
+        return f"hl.select(({i} >= 0) & ({i} < {WIDTH}){more}, {e}, {self.pick('k', 'hl.f64(0.2)')})"
+
+    def singular(self, at: list[str], other: str) -> str:
+        """What another Func has at a place, where it is finite."""
+        f, of, low = self.pick(*self.guarded)
+        place = ", ".join(self.index(at) for _ in "xy")
+        return f"hl.select({of}[{place}] > {low}, {f}[{place}], {other})"
 
     def value(self, at: list[str], depth: int) -> str:
         """An expression of doubles, of moderate size."""
+        if depth <= 0 and at and self.int(0, 7) == 0:
+            return self.raw(self.pick(*at))
         if depth <= 0:
             return self.pick(*(self.read(at) for _ in range(6)), "k", f"hl.f64({self.pick(0.5, -1.25, 2.0)})", *([f"hl.f64({self.pick(*at)} + 1) / 4"] if at else []))
         a = self.value(at, depth - 1)
         b = self.value(at, self.int(0, depth - 1))
+        if self.guarded and self.int(0, 4) == 0:
+            return self.singular(at, b)
         form = self.pick(
             "({a}) + ({b})", "({a}) - ({b})", "({a}) * hl.tanh({b})", "({a}) * ({b}) * 0.5", "({a}) / (1.5 + ({b}) * ({b}))", "hl.max({a}, {b})", "hl.min({a}, {b})",
             "hl.sin({a})", "hl.cos({a}) * ({b})", "hl.tanh({a})", "hl.exp(hl.tanh({a}))", "hl.sqrt(({a}) * ({a}) + 0.1)", "hl.abs({a})", "-({a})",
             "hl.select({c}, {a}, {b})", "hl.select(({a}) > 0.0, hl.sqrt({a}), ({a}) * 0.25)", "hl.select(({a}) > 0.0, hl.log({a}), {b})",
             "hl.select(hl.abs({a}) > 0.2, 1.0 / ({a}), {b})", "hl.pow(hl.abs({a}) + 0.5, hl.tanh({b}))", "hl.atan2({a}, ({b}) * ({b}) + 0.3)", "hl.hypot({a}, ({b}) + 0.1)",
             "hl.floor(({a}) * 2.0) * ({b}) * 0.1", "hl.lerp({a}, {b}, hl.f64(0.3))", "hl.mux({i} % 3, [{a}, {b}, hl.f64(0.5)])", "hl.strict_float(({a}) * 1.25)",
-            "hl.clamp({a}, hl.f64(-0.8), hl.f64(1.2))", "hl.stop_gradient(hl.f64({i})) * ({a}) * 0.2", "({a}) % hl.f64(1.7)", "hl.likely({a})", "({a}) ** 3 * 0.1")
+            "hl.clamp({a}, hl.f64(-0.8), hl.f64(1.2))", "hl.stop_gradient(hl.f64({i})) * ({a}) * 0.2", "({a}) % hl.f64(1.7)", "hl.likely({a})", "({a}) ** 3 * 0.1",
+            "cubic({a}, 2) * 0.1", "bump({a})", "ramp({a}, {b})", "hl.with_gradient(hl.sin({a}), [({a}, hl.cos({a}))])",
+            "hl.f64(hl.i32(hl.clamp({a}, hl.f64(-9), hl.f64(9)) * 2.0)) * ({b}) * 0.1")
         return str(form.format(a=a, b=b, c=self.condition(at, depth - 1), i=self.pick(*at) if at else "T[2]"))
 
     def reduction(self, at: list[str]) -> str:
         """An inline reduction."""
-        r = self.fresh("r")
-        self.line(f"{r} = hl.RDom([(0, {self.int(2, 4)})])")
+        r, extent = self.fresh("r"), self.int(2, 4)
+        self.ranges[f"{r}.x"] = 0, extent - 1
+        self.line(f"{r} = hl.RDom([(0, {extent})])")
         if self.int(0, 3) == 0:
             self.line(f"{r}.where({self.condition([f'{r}.x'], 0)})")
         inside = f"{self.value([*at, f'{r}.x'], 1)} + hl.f64({r}.x) * 0.1"
@@ -147,7 +180,18 @@ class Writer:
 
     # -- Funcs
 
+    def singular_pair(self) -> None:
+        """A Func, and one that is infinite or NaN for some of its values."""
+        of, f, low = self.fresh("w"), self.fresh("g"), self.pick(0.0, 0.2)
+        self.line(f"{of}, {f} = hl.Func('{of}'), hl.Func('{f}')")
+        self.line(f"{of}[x, y] = {self.value(['x', 'y'], 1)}")
+        e = self.pick("hl.sqrt({w})", "hl.log({w})", "1.0 / hl.max({w}, hl.f64(0))", "hl.pow({w}, hl.f64(0.7)) * {v}", "{v} * hl.log({w})")
+        self.line(f"{f}[x, y] = {e.format(w=f'{of}[x, y]', v=self.read(['x', 'y']))}")
+        self.guarded.append((f, of, low))
+
     def func(self) -> None:
+        if self.int(0, 3) == 0:
+            self.singular_pair()
         name, dims = self.fresh("f"), self.pick(1, 2, 2, 2, 0)
         values = self.pick(1, 1, 1, 2)
         at = ["x", "y"][:dims]
@@ -156,6 +200,8 @@ class Writer:
         self.line(f"{name}[{', '.join(at) or '()'}] = {self.tuple(first)}")
         for _ in range(self.pick(0, 0, 1, 1, 2)):
             self.update(name, dims, values)
+        if self.int(0, 4) == 0:
+            self.line(f"{name}.compute_root()")
         self.funcs.append((name, dims, values))
 
     def tuple(self, values: list[str]) -> str:
@@ -171,8 +217,10 @@ class Writer:
         if self.int(0, 3) > 0 or dims == 0:
             r = self.fresh("r")
             extents = [self.int(2, 4) for _ in range(self.pick(1, 1, 2))]
-            self.line(f"{r} = hl.RDom([{', '.join(f'({self.pick(0, 1)}, {e})' for e in extents)}])")
+            lows = [self.pick(0, 1) for _ in extents]
+            self.line(f"{r} = hl.RDom([{', '.join(f'({low}, {e})' for low, e in zip(lows, extents))}])")
             over = [f"{r}.{'xy'[i]}" for i in range(len(extents))]
+            self.ranges.update({v: (low, low + e - 1) for v, low, e in zip(over, lows, extents)})
             if self.int(0, 3) == 0:
                 self.line(f"{r}.where({self.condition(over, 0)})")
         for d in range(dims):

@@ -268,3 +268,35 @@ def test_stop_gradient() -> None:
 
 def test_importing_the_package_reads_no_c_parser() -> None:
     subprocess.run([sys.executable, "-c", "import sys, halide_py; assert 'pycparser' not in sys.modules"], check=True)
+
+
+@pytest.mark.parametrize("code", ["double other(double v) { return v; }", "double off1(double v, double w) { return v; }", "void off1(double v) {}",
+                                  "float off1(float v) { return v; }"])
+def test_source_that_does_not_define_the_prototype(code: str) -> None:
+    """C would convert numbers in silence."""
+    f = hl.Func("f")
+    f[x] = hl.extern("double off1(double v)", source=code)(hl.f64(x))
+    with pytest.raises(hl.HalideError, match=r"C source of off1, which has to define `double off1\(double v\)`"):
+        f.realize([3])
+
+
+@pytest.mark.parametrize("prototype", ["float at1(double v, int n)", "double at1(float v, int n)", "double at1(double v)", "double at1(double v, unsigned n)"])
+def test_address_of_a_function_of_other_types(prototype: str) -> None:
+    known = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double, ctypes.c_int)(lambda v, k: v)
+    with pytest.raises(hl.HalideError, match=r"is one of \(float64, int32\) -> float64"):
+        hl.extern(prototype, address=known)
+    assert hl.extern("double at2(double v, int n)", address=known).name() == "at2"
+
+
+def test_rules_that_take_something_else() -> None:
+    """A rule for an argument too few is named, wherever it is registered."""
+    e, c, many = hl.extern("double few1(double v)", source="double few1(double v) { return v; }"), hl.custom_gradient(lambda v: v * v), hl.Func("many")
+    e.gradient(lambda adjoint, result: adjoint)
+    c.backward(lambda adjoint: adjoint)
+    many.define_extern("few2", [hl.Buffer(np.ones(3))], hl.Float(64), 1, function=lambda a, b: None, regions=lambda r: [r], gradient=lambda adjoint: adjoint)
+    one, two = hl.Func("one"), hl.Func("two")
+    p = hl.Param(hl.Float(64), "p", 1.0)
+    one[()], two[()] = e(p + 0), c(p + 0)
+    for f, name in ((one, "few1"), (two, "lambda"), (many, "few2")):
+        with pytest.raises(hl.HalideError, match=rf"rule .*{name}.* takes \(adjoint.*is given 3: adjoint, result, then each argument.*test_extern.py:\d+"):
+            hl.propagate_adjoints(f)

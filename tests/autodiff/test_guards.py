@@ -78,6 +78,17 @@ def test_an_adjoint_that_happens_to_be_zero_has_second_derivatives() -> None:
     np.testing.assert_allclose(run(second, (2,), {p.name(): np.array([1.0, 4])}), [0.5, 0.0625], rtol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["sqrt", "pow", "log"])
+def test_forward_mode_of_what_does_not_move(name: str) -> None:
+    """`sqrt(max(a, 0))` where a < 0: the tangent of the maximum is 0, the partial of the root infinite."""
+    function = SINGULAR[name][0]
+    p, direction = image(1), image(1)
+    f = total(func("f", x, hl.select(p[x] > -3, function(hl.max(p[x], ZERO)), ZERO)), 3, weight=lambda i: 1)
+    inputs = {p.name(): np.array([-1.0, -2, 4]), direction.name(): np.array([1.0, 1, 2])}
+    tangent = float(run(hl.propagate_tangents(f, [(p, direction)]), (), inputs))
+    assert tangent == pytest.approx(float(run(hl.propagate_adjoints(f)[p], (3,), inputs) @ inputs[direction.name()]))
+
+
 def variation(a: Any) -> hl.Func:
     """Total variation: each term reads a neighbour, and asks for its sign."""
     r = hl.RDom([(0, 5), (0, 4)])
@@ -122,3 +133,40 @@ def scanned(a: Any) -> hl.Func:
 def test_conditions_read_no_more_than_the_forward_pass(build: Callable[..., hl.Func]) -> None:
     """The inputs are as large as the forward pass needs them."""
     check(build, rng.normal(size=(6, 5)), compiled=True)
+
+
+@pytest.mark.parametrize("how", ["repeat_edge", "constant_exterior", "mirror_image", "repeat_image", "of_two"])
+def test_places_that_data_says_behind_boundaries(how: str) -> None:
+    """Warping by a flow that nothing limits: the derivative for the image scatters to where the boundary condition reads."""
+    def warped(a: Any, flow: Any) -> hl.Func:
+        edge = func("edge", x, a[hl.clamp(x, 0, 4)] * a[hl.clamp(x + 1, 0, 4)]) if how == "of_two" else (
+            getattr(hl.BoundaryConditions, how)(a, *([hl.f64(0.5)] if how == "constant_exterior" else []), [(0, 5)]))
+        place = hl.f64(x) + flow[x]
+        low = hl.i32(hl.floor(place))
+        part = place - hl.floor(place)
+        return total(func("warped", x, edge[low] * (1 - part) + edge[low + 1] * part), 5)
+
+    check(warped, rng.normal(size=5), rng.normal(size=5) * 2, compiled=True)
+
+
+def test_a_func_without_region_has_no_derivative_of_its_own() -> None:
+    a, at = hl.Buffer(np.arange(5.0)), hl.Buffer(np.array([7, -2, 1], np.int32))
+    edge = hl.BoundaryConditions.repeat_edge(a)
+    f = func("f", x, edge[at[x]])
+    seed = hl.Buffer(np.array([1.0, 2, 4]))
+    d = hl.propagate_adjoints(f, seed)
+    np.testing.assert_array_equal(np.array(d[a].realize([5])), [2, 4, 0, 0, 1])
+    with pytest.raises(hl.HalideError, match=r"no derivative for Func repeat_edge.* nothing limits the index"):
+        d[edge]
+    assert hl.check_gradients(f, [a], [(0, 3)])
+    hl.check_dot_product(f, [a], [(0, 3)])
+
+
+def test_places_that_a_func_limits() -> None:
+    """The index is another Func's value, clamped there."""
+    def build(a: Any, at: Any) -> hl.Func:
+        near = func("near", x, a[hl.clamp(x, 0, 4)] * 2)
+        index = func("index", x, hl.clamp(hl.i32(at[x]), 0, 4))
+        return total(func("f", x, near[index[x]] * at[x]), 4)
+
+    check(build, rng.normal(size=5), np.array([0.3, 2.5, 7.2, -3.1]), compiled=True)
