@@ -76,7 +76,7 @@ def _source(name: str, rows: Sequence[ExternFunction]) -> str:
         *(f"#undef {r.name}" for r in renamed),
         *macros,
         "#ifdef __cplusplus",
-        *(line for r in rows if not r.stage for line in _agreement(r)),
+        *(line for r in rows if r.prototype and not r.stage for line in _agreement(r)),
         "} }",
         "#endif",
         '#line 1 "pipeline"',
