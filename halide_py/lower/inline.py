@@ -61,11 +61,18 @@ def check_inlined_schedule(f: Function) -> None:
         if asked:
             raise CompileError(f"Func {f.name} has {directive}() but is computed inline; call compute_at() or compute_root() too "
                                f"({f.site(directive)})")
-    for level, directive, root in ((f.schedule.store_level, "store_at", "store_root"),
-                                   (f.schedule.hoist_level, "hoist_storage", "hoist_storage_root")):
-        if not level.is_inline():
-            raise CompileError(f"Func {f.name} has {directive}() or {root}() but is computed inline; call compute_at() or compute_root() "
-                               f"too ({f.site(directive)})")
+
+
+def check_inlined_storage(f: Function) -> None:
+    """Directives about storage that outlives one use, which an inline Func has not, with updates or without. Raises CompileError naming the
+    first."""
+    s = f.schedule
+    for asked, directive, what in ((not s.store_level.is_inline(), "store_at", "store_at() or store_root()"),
+                                   (not s.hoist_level.is_inline(), "hoist_storage", "hoist_storage() or hoist_storage_root()"),
+                                   (s.ring_buffer is not None, "ring_buffer", "ring_buffer()")):
+        if asked:
+            raise CompileError(f"Func {f.name} has {what} but is computed inline; call compute_at() or compute_root() too "
+                               f"({f.site(directive)})")
 
 
 def inline_functions(env: Environment, outputs: set[str]) -> Environment:
@@ -74,6 +81,9 @@ def inline_functions(env: Environment, outputs: set[str]) -> Environment:
     inlined = [name for name, f in env.items() if is_inlined(f, outputs)]
     for name in inlined:
         check_inlined_schedule(env[name])
+    for name, f in env.items():
+        if f.schedule.compute_level.is_inline() and name not in outputs:
+            check_inlined_storage(f)
     return inline_named(env, inlined)
 
 

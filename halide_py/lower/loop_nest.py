@@ -270,12 +270,15 @@ def _guarded_reads(e: n.Expr, condition: n.Expr) -> n.Expr:
 
 def _place(items: list[tuple[str, n.Expr, n.Expr]], loops: list[str], func: str) -> list[Container]:
     """Each let and guard as far out as the loops and lets it uses allow, but innermost what iterations change: a guard that reads the Func
-    itself or has effects; lets before guards at one depth."""
+    itself or has effects; lets before guards at one depth. Lets stay inside the outermost loop: the region of the whole nest is defined
+    outside of it, and may not mention them."""
     depth_of = {name: i + 1 for i, name in enumerate(loops)}
     out: list[Container] = []
     for name, value, limited in items:
         depth = max((depth_of.get(v, 0) for v in free_variables(value)), default=0)
-        if not name and (mentions(value, func) or has_effects(value)):
+        if name:
+            depth = max(depth, 1)
+        elif mentions(value, func) or has_effects(value):
             depth = len(loops)
         out.append(Container(name, value, depth, limited))
         if name:

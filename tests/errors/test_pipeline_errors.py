@@ -21,6 +21,8 @@ COMPILING = {
     "parallel on an inlined Func": ("g[x] = x; f[x] = g[x]; g.parallel(x); f.compile_jit()", "g", "inline", "x", "parallel"),
     "vectorize on an inlined Func": ("g[x] = x; f[x] = g[x]; g.vectorize(x, 4); f.compile_jit()", "g", "inline", "vectorized"),
     "storage of an inlined Func": ("g[x] = x; f[x] = g[x]; g.store_root(); f.compile_jit()", "g", "store_root()", "compute_at()"),
+    "storage of an inlined reduction": ("g[x] = x; g[r] += 1; f[x] = g[x]; g.hoist_storage_root(); f.compile_jit()", "g", "hoist_storage", "compute_at()"),
+    "ring of an inlined reduction": ("g[x] = x; g[r] += 1; f[x] = g[x]; g.ring_buffer(2); f.compile_jit()", "g", "ring_buffer()", "compute_at()"),
     "place that does not enclose all uses": (
         "g[x, y] = x; h[x, y] = g[x, y]; f[x, y] = h[x, y] + g[x, y]; h.compute_root(); g.compute_at(h, y); f.compile_jit()",
         "g", "compute_at(h, y)", "does not enclose all uses", "Legal locations", "compute_root()"),
@@ -118,7 +120,7 @@ def test_run_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("directives", [
     "f.compute_at(h, x)", "f.compute_at(g, x).store_at(g, zz)", "f.compute_at(g, x)\nf.store_at(h, y)", "f.compute_at(g, y)\ng.parallel(y)\nf.store_root()",
     "f.compute_at(g, y)\nf.hoist_storage(g, x)", "f.compute_root()\nf.ring_buffer(2)", "f.compute_root()\nf.fold_storage(y, 4)", "f.memoize()", "f.async_()",
-    "f.compute_root()\nf.memoize().store_at(g, y)", "f.store_root()", "f.compute_root()\nf.store_in(hl.MemoryType.Register)", "f.compute_at(g, x)\nf.compute_at(hl.LoopLevel())",
+    "f.compute_root()\nf.memoize().store_at(g, y)", "f.store_root()", "f.hoist_storage_root()", "f.ring_buffer(2)", "f.compute_root()\nf.store_in(hl.MemoryType.Register)", "f.compute_at(g, x)\nf.compute_at(hl.LoopLevel())",
     "f.compute_root()\nf.compute_with(hl.LoopLevel(k, y, 0))", "g.compute_with(hl.LoopLevel(h, x, 3))", "f.in_(h)", "f.vectorize(x, 4)", "f.specialize(p > 1)",
     "g.partition(y, hl.Partition.Always)", "f.debug_to_file('f.npy')",
 ])

@@ -214,3 +214,13 @@ def test_lane_by_lane_inside_lanes() -> None:
     wide, high = 31, 23
     at_y, at_x = np.mgrid[0:high, 0:wide]
     np.testing.assert_array_equal(np.array(g.realize([wide, high])), 9 * at_x + 27 * at_y)
+
+
+@pytest.mark.parametrize("outer,inner", [(TS.RoundUp, TS.RoundUp), (TS.GuardWithIf, TS.ShiftInwards)], ids=str)
+def test_a_split_wider_than_the_loop_that_is_fused_away(outer: hl.TailStrategy, inner: hl.TailStrategy) -> None:
+    """What the loop of one iteration was is no value of any loop then, but the region follows from it."""
+    f, out = hl.Func("short"), hl.Func("short_out")
+    f[x, y] = x + 10 * y
+    out[x, y] = f[x, y] + 1
+    f.compute_root().split(x, xo, xi, 3, outer).split(xi, xoo, xoi, 4, inner).fuse(xoo, xo, xo)
+    assert np.array_equal(np.array(out.realize([7, 3])), np.add.outer(10 * np.arange(3), np.arange(7)) + 1)

@@ -108,7 +108,10 @@ def run_loop_ir(script: Script, names: dict[str, Any]) -> list[np.ndarray]:
         run_lowered(fn, given, strict=False, iterations=ITERATIONS)
     except TooMuchWork:
         return run_compiled(script, names)
-    return [a[tuple(slice(m - low, m - low + e) for low, m, e in zip(lows, mins, shape))] for a, lows in outputs]
+    cropped = [a[tuple(slice(m - low, m - low + e) for low, m, e in zip(lows, mins, shape))] for a, lows in outputs]
+    if any(a.shape != tuple(shape) for a in cropped):
+        raise PipelineError("The bounds given do not cover required region and what is asked for, as the query answered")
+    return cropped
 
 
 def run_compiled(script: Script, names: dict[str, Any]) -> list[np.ndarray]:
