@@ -118,10 +118,9 @@ class AllocationBounds:
         return n.IfThenElse(s.condition, then_case, else_case), _merge(boxes, head)
 
     def _overshoots(self, s: n.Realize) -> bool:
-        """Whether more of a Func inside the Realize is computed than is asked for (RoundUp, ShiftInwards): its excess reads more than is
-        computed."""
+        """Whether more of a Func inside the Realize is computed than is asked for: its excess reads more than is computed."""
         inside = {p.name for p in nodes_of(s.body, n.Produce)} - {s.name}
-        return any(nest.covers and nest.function.name in inside for nest in self.nests.stages)
+        return any(nest.exceeds and nest.function.name in inside for nest in self.nests.stages)
 
     def realize(self, s: n.Realize) -> tuple[n.Stmt, Boxes]:
         """Close the box of one Realize with lets around it."""

@@ -138,12 +138,13 @@ def collect_stages(nests: Nests, outputs: dict[str, Function], values: FuncValue
     return stages
 
 
-def _aligned(bound: Bound, low: n.Expr, high: n.Expr, here: bool) -> tuple[n.Expr, n.Expr]:
-    """low..high under the promises and alignments of `bound`; `here`: of one realization, else of all those that loops inside make."""
+def _aligned(bound: Bound, low: n.Expr, high: n.Expr, here: bool, relied_on: bool) -> tuple[n.Expr, n.Expr]:
+    """low..high under the promises and alignments of `bound`; `here`: of one realization, else of all those that loops inside make. What
+    these compute beyond low..high asks for nothing further out, unless what it reads is relied upon."""
     if bound.extent is not None:
         start = bound.min if bound.min is not None else low
         end = b.sub(b.add(start, bound.extent), b.i32(1))
-        return start, end if here or bound.min is not None else b.max_(high, end)
+        return start, end if here or bound.min is not None else b.max_(high, end) if relied_on else high
     if bound.modulus is not None:
         one = b.i32(1)
         if bound.remainder is None:  # align_extent: only the end moves
@@ -179,6 +180,10 @@ class BoundsInference:
             if here or consumer in inner:
                 boxes.append(required if here or stage.name in self.trusted else self.asked_by(consumer, index, required))
         return merge_boxes(*boxes) if boxes else None
+
+    def relies(self, stage: Stage) -> bool:
+        """Whether a stage reads a Func whose every value is relied upon."""
+        return any(s.name in self.trusted for s in self.stages if (stage.name, stage.nest.index) in s.required)
 
     def asked_by(self, consumer: str, index: int, required: Box) -> Box:
         """What is read for the region asked of a consumer, without what its loops compute beyond it."""
@@ -217,7 +222,7 @@ class BoundsInference:
             for bound in f.schedule.bounds:
                 if bound.var == v:
                     here = _is_produced_here(body, f.name)
-                    low, high = _aligned(bound, low, high, here)
+                    low, high = _aligned(bound, low, high, here, self.relies(stage))
                     if here and bound.extent is not None and nest.index == 0:
                         checks.append(_bound_check(f, v, (low, high), (need_low, need_high)))
             suffix = "_required" if nest.covers.get(v) else ""
@@ -276,7 +281,7 @@ def _bound_check(f: Function, v: str, bound: tuple[n.Expr, n.Expr], need: tuple[
 def bounds_inference(s: n.Stmt, env: Environment, nests: Nests, outputs: dict[str, Function], values: FuncValues) -> n.Stmt:
     """`s` with every region symbol defined."""
     stages = collect_stages(nests, outputs, values)
-    exceed = any(nest.covers for nest in nests.stages)
+    exceed = any(nest.exceeds for nest in nests.stages)
     pass_ = BoundsInference(nests, stages, trusted_values(env, values) if exceed else set())
     produced = pass_.produced_in(s)
     body = rewrite(s, {n.For: pass_.loop})

@@ -75,6 +75,11 @@ class StageNest:
         return f"{self.function.name}.s{self.index}."
 
     @property
+    def exceeds(self) -> bool:
+        """Whether more is computed than is asked for: by tails, or because of bound_extent()."""
+        return bool(self.covers) or any(bound.extent is not None and bound.min is None for bound in self.function.schedule.bounds)
+
+    @property
     def loop_prefix(self) -> str:
         """What its loops are named after: `f.s0.`, `f.s0/1.` for its first specialization."""
         return loop_prefix(self.function, self.index, self.variant)

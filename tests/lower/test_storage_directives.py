@@ -109,6 +109,28 @@ def test_what_cannot_be_is_refused(name: str) -> None:
     assert all(w in str(caught.value) for w in words), str(caught.value)
 
 
+@pytest.mark.parametrize("relied_on", [False, True])
+def test_what_bound_extent_adds_asks_for_nothing_further_out(relied_on: bool) -> None:
+    """The last of three tiles has 16 columns of 24: its excess reads what is in the packed panel's memory, unless that says where to look."""
+    n, k = 64, hl.RDom([(0, 8)])
+    a = np.random.default_rng(3).integers(0, n, (8, n)).astype(np.int32)
+    right, panel, product, out = hl.Buffer(a), hl.Func("panel"), hl.Func("product"), hl.Func("out")
+    table = hl.Buffer(np.arange(n, dtype=np.int32) * 3)
+    panel[x, y] = hl.clamp(right[x, y], 0, n - 1)
+    product[x] += table[panel[x, k]] if relied_on else panel[x, k] * 3
+    out[x] = product[x]
+    xo, xm, xi = hl.vars("xo xm xi")
+    out.bound(x, 0, n).split(x, xo, xi, 24, hl.TailStrategy.GuardWithIf).split(xi, xm, xi, 24)
+    product.compute_at(out, xm).bound_extent(x, 24).vectorize(x, 8)
+    product.update().vectorize(x, 8)
+    panel.compute_at(out, xo)
+    if relied_on:
+        with pytest.raises(hl.PipelineError, match="accessed at 71, which is beyond the max"):
+            out.realize([n])
+    else:
+        np.testing.assert_array_equal(np.array(out.realize([n])), a.sum(axis=0) * 3)
+
+
 @pytest.mark.parametrize("vector", [0, 8])
 def test_bound_extent_is_of_each_realization(vector: int) -> None:
     """Per tile, not of all tiles together: a product of matrices in tiles of registers."""
