@@ -7,17 +7,19 @@
 #include "hl_internal.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { GAVE_UP = 1, KEPT_THREADS = 16 };
+enum { GAVE_UP = 1, KEPT_THREADS = 16, SPINS = 2000 };
 
 /* The semaphores of one fork, in memory of generated code: HL_GROUP_WORDS words and one more for each semaphore. */
 struct group {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    int failed;
-    int64_t count[];
+    atomic_int failed, sleeping; /* `sleeping`: tasks that wait for `changed`, or are about to */
+    int spins;                   /* how long to look before sleeping; 0 on one processor */
+    _Atomic int64_t count[];
 };
 _Static_assert(sizeof(struct group) <= 8 * HL_GROUP_WORDS, "generated code allocates too little");
 
@@ -25,31 +27,53 @@ int hl_semaphores_init(void *group, int32_t n, const int32_t *counts) {
     struct group *g = (struct group *)group;
     pthread_mutex_init(&g->lock, NULL);
     pthread_cond_init(&g->changed, NULL);
-    g->failed = 0;
+    atomic_init(&g->failed, 0);
+    atomic_init(&g->sleeping, 0);
+    g->spins = hl_processors() > 1 ? SPINS : 0;
     for (int32_t i = 0; i < n; i++) {
-        g->count[i] = counts[i];
+        atomic_init(&g->count[i], counts[i]);
     }
     return 0;
 }
 
+/* Whether the wait for a semaphore is over: it is taken, or the fork has failed. */
+static int is_over(struct group *g, int32_t i) {
+    int64_t count = atomic_load(&g->count[i]);
+    while (count > 0) {
+        if (atomic_compare_exchange_weak(&g->count[i], &count, count - 1)) {
+            return 1;
+        }
+    }
+    return atomic_load(&g->failed);
+}
+
 int hl_semaphore_acquire(void *group, int32_t i) {
     struct group *g = (struct group *)group;
-    pthread_mutex_lock(&g->lock);
-    while (g->count[i] < 1 && !g->failed) {
-        pthread_cond_wait(&g->changed, &g->lock);
+    int over = is_over(g, i);
+    for (int k = g->spins; k > 0 && !over; k--) {
+        hl_pause_briefly();
+        over = is_over(g, i);
     }
-    int failed = g->failed;
-    g->count[i] -= !failed;
-    pthread_mutex_unlock(&g->lock);
-    return failed ? GAVE_UP : 0;
+    if (!over) {
+        pthread_mutex_lock(&g->lock);
+        atomic_fetch_add(&g->sleeping, 1); /* before the last look: who releases after it sees that somebody sleeps */
+        while (!is_over(g, i)) {
+            pthread_cond_wait(&g->changed, &g->lock);
+        }
+        atomic_fetch_sub(&g->sleeping, 1);
+        pthread_mutex_unlock(&g->lock);
+    }
+    return atomic_load(&g->failed) ? GAVE_UP : 0;
 }
 
 int hl_semaphore_release(void *group, int32_t i) {
     struct group *g = (struct group *)group;
-    pthread_mutex_lock(&g->lock);
-    g->count[i]++;
-    pthread_cond_broadcast(&g->changed);
-    pthread_mutex_unlock(&g->lock);
+    atomic_fetch_add(&g->count[i], 1);
+    if (atomic_load(&g->sleeping)) {
+        pthread_mutex_lock(&g->lock);
+        pthread_cond_broadcast(&g->changed);
+        pthread_mutex_unlock(&g->lock);
+    }
     return 0;
 }
 
@@ -84,8 +108,7 @@ static int run(struct group *g, halide_task_t task, void *user_context, int inde
     int result = halide_do_task(user_context, task, index, closure);
     if (result) {
         pthread_mutex_lock(&g->lock);
-        result = g->failed ? GAVE_UP : result;
-        g->failed = 1;
+        result = atomic_exchange(&g->failed, 1) ? GAVE_UP : result;
         pthread_cond_broadcast(&g->changed);
         pthread_mutex_unlock(&g->lock);
     }

@@ -17,7 +17,7 @@
 
 /* What systems name differently (system.c). `hl_open_trace` gives a file descriptor to append to, or -1. */
 void hl_stay_loaded(void);
-int hl_processors(void);
+int hl_processors(void); /* that this process may use */
 int hl_open_trace(const char *name);
 void *hl_aligned_alloc(size_t alignment, size_t size);
 void hl_aligned_free(void *memory);
@@ -41,5 +41,14 @@ void hl_memo_before_fork(void);
 void hl_memo_after_fork(void);
 void hl_trace_before_fork(void);
 void hl_trace_after_fork(void);
+
+/* Let the processor's other thread go on: in loops that wait. */
+static inline void hl_pause_briefly(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+    __asm__ volatile("yield");
+#endif
+}
 
 #endif

@@ -3,7 +3,8 @@
  *
  * A block: [64 bytes: its class][capacity bytes][64 bytes to read beyond]. Classes grow by a quarter of a power of two, so at most a
  * fifth of a block is unused. Each class has its own lock, and each thread sets aside one block of each small class, so that threads which
- * allocate in their inner loops do not meet.
+ * allocate in their inner loops do not meet. Large blocks begin at different places of a page: of arrays at the same place, a loop's loads
+ * wait for its stores 4096 bytes apart.
  */
 #include "hl_internal.h"
 
@@ -27,11 +28,13 @@ enum {
     STEPS = 4,
     CLASSES = STEPS * (LARGEST_LOG2 - SMALLEST_LOG2) + 1,
     UNCACHED = CLASSES,
+    SHIFTED = 4096,
     SMALL_CLASSES = STEPS * (16 - SMALLEST_LOG2) + 1 /* up to 64 KiB */
 };
 
 struct block {
     struct block *next;
+    void *memory; /* what was allocated */
     size_t capacity;
     int size_class;
 };
@@ -47,6 +50,7 @@ static _Thread_local int known_thread;
 static pthread_key_t thread_end;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static atomic_size_t kept_bytes;
+static atomic_size_t large_blocks; /* made so far */
 static size_t keep_limit;
 
 static _Atomic(halide_malloc_t) custom_malloc;
@@ -56,7 +60,7 @@ static _Atomic(halide_free_t) custom_free;
 static void release_thread(void *unused) {
     (void)unused;
     for (int k = 0; k < SMALL_CLASSES; k++) {
-        hl_aligned_free(set_aside[k]);
+        hl_aligned_free(set_aside[k] ? set_aside[k]->memory : NULL);
         set_aside[k] = NULL;
     }
     known_thread = 0;
@@ -136,10 +140,13 @@ HL_OVERRIDABLE void *halide_default_malloc(void *user_context, size_t size) {
     int k = class_of(size, &capacity);
     struct block *b = take(k);
     if (!b) {
-        b = (struct block *)hl_aligned_alloc(ALIGNMENT, capacity + 2 * ALIGNMENT);
-        if (!b) {
+        size_t shift = capacity < SHIFTED ? 0 : (atomic_fetch_add(&large_blocks, 1) * 5 % 16) * 256;
+        void *memory = hl_aligned_alloc(ALIGNMENT, shift + capacity + 2 * ALIGNMENT);
+        if (!memory) {
             return NULL;
         }
+        b = (struct block *)((uint8_t *)memory + shift);
+        b->memory = memory;
         b->capacity = capacity;
         b->size_class = k;
     }
@@ -160,7 +167,7 @@ HL_OVERRIDABLE void halide_default_free(void *user_context, void *ptr) {
         if (k != UNCACHED) {
             atomic_fetch_sub(&kept_bytes, b->capacity);
         }
-        hl_aligned_free(b);
+        hl_aligned_free(b->memory);
         return;
     }
     pthread_mutex_lock(&classes[k].lock);
@@ -180,7 +187,7 @@ void hl_trim_memory(void) {
         while (b) {
             struct block *next = b->next;
             atomic_fetch_sub(&kept_bytes, b->capacity);
-            hl_aligned_free(b);
+            hl_aligned_free(b->memory);
             b = next;
         }
     }

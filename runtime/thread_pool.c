@@ -132,14 +132,6 @@ int halide_set_num_threads(int n) {
 
 /* ---- Work ---- */
 
-static inline void pause_briefly(void) {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__) || defined(__arm__)
-    __asm__ volatile("yield");
-#endif
-}
-
 static int has_work(struct loop *l) {
     return atomic_load_explicit(&l->next, memory_order_relaxed) < l->size;
 }
@@ -218,7 +210,7 @@ static void watch(const struct loop *l) {
         if (l && atomic_load_explicit(&l->helpers, memory_order_acquire) == 0) {
             break;
         }
-        pause_briefly();
+        hl_pause_briefly();
     }
     pthread_mutex_lock(&pool.lock);
 }
