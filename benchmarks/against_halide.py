@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from contenders import Server, fresh, in_turn, ratio, show, slices
+from schedule_works import SCHEDULES
 
 WORKER = Path(__file__).with_name("worker.py")
 PEER = "halide"
@@ -64,6 +65,9 @@ def main() -> None:
             run_time(f"{work}: run, {threads} thread{'s' if threads > 1 else ''}", "serve", work, threads, 1.1, rounds)
     for work in ("math", "math of doubles"):
         run_time(f"{work}: run, 1 thread", "serve", work, 1, 1.1, rounds)
+    for work in SCHEDULES:
+        threads = 2 if work == "async" else 1
+        run_time(f"{work}: run, {threads} thread{'s' if threads > 1 else ''}", "serve", work, threads, 1.05, rounds)
     run_time("tiny: realize() on its buffers", "call", "tiny", 1, 2.0, rounds)
     run_time("tiny: realize(sizes), new output", "fresh", "tiny", 1, 2.0, rounds)
     compile_time(max(3, rounds // 2))

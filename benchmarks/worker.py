@@ -14,7 +14,11 @@ import time
 from typing import Any
 
 import numpy as np
-from pipelines import WORKS, Work
+from pipelines import WORKS as PIPELINES
+from pipelines import Work
+from schedule_works import SCHEDULES
+
+WORKS = {**PIPELINES, **SCHEDULES}
 
 CALLS = 500
 
