@@ -18,6 +18,12 @@
 #define HL_EXPORT HL_EXPORT_ATTRIBUTE
 #endif
 #define HL_RESTRICT __restrict__
+/* Whether gcc compiles, whose builtins for instructions other compilers lack. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define HL_GCC 1
+#else
+#define HL_GCC 0
+#endif
 #define HL_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 /* Lanes of `a` where the mask `m` (integers, -1 or 0, as wide as the lanes) is set, of `b` elsewhere; the arguments are names.

@@ -38,7 +38,8 @@ def arithmetic(em: Emitter, e: Any, start: int, count: int) -> str:
     if is_splat(e.a) and is_splat(e.b):
         return splat_of(em, type(e)(e.a.value, e.b.value), count)
     x, y = v.operand(em, e.a, start, count), v.operand(em, e.b, start, count)
-    if type(e) is n.Mul and e.type.bits() == 16 and not e.type.is_float() and isinstance(e.b, n.Broadcast) and em.machine.compiler == "gcc":
+    halfwords = type(e) is n.Mul and e.type.bits() == 16 and not e.type.is_float()
+    if halfwords and isinstance(e.b, n.Broadcast) and em.machine.compiler != "clang":
         k = b.as_int(e.b.value)
         if k is not None and bin(abs(k)).count("1") > 2:  # 16 bits multiply in one instruction, which gcc takes for slow
             y = em.factor(e.b.value)

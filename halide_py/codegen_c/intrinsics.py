@@ -29,13 +29,35 @@ def instruction(em: Emitter, e: n.Call, start: int, count: int) -> str | None:
     t = e.type
     size = count * t.bits() // 8
     builtin = _GCC.get((e.name, short_type(t), size)) if t.bits() in (8, 16) and not t.is_float() and not t.is_bool() else None
-    if builtin is None or em.machine.compiler != "gcc" or not em.machine.has("avx2" if size == 32 else "sse2"):
+    needs = "avx2" if size == 32 else "sse2"
+    if builtin is None or em.machine.compiler == "clang" or not em.machine.has(needs):
         return None
     if e.name == "mul_shift_right" and b.as_int(e.args[2]) != 16:
         return None
-    element = "c8" if t.bits() == 8 else "i16"
-    args = [f"({em.vector_type(element, count)}){em.emit(a, start, count)}" for a in e.args[:2]]
-    return f"(({em.c_type(t, count)})__builtin_ia32_{builtin}({', '.join(args)}))"
+    element, result = em.vector_type("c8" if t.bits() == 8 else "i16", count), em.c_type(t, count)
+
+    def own(x: str, y: str) -> str:
+        return f"(({result})__builtin_ia32_{builtin}(({element}){x}, ({element}){y}))"
+
+    args = [em.emit(a, start, count) for a in e.args[:2]]
+    if em.machine.compiler == "gcc":
+        return own(*args)
+    body = v.of_gcc(em, needs, f"return {own('a', 'b')};", _in_twice_the_bits(em, e.name, t, count))
+    return f"{em.unit.vector_helper(f'hl_{builtin}', result, f'{result} a, {result} b', body)}({', '.join(args)})"
+
+
+def _in_twice_the_bits(em: Emitter, name: str, t: Type, count: int) -> str:
+    """The body of a helper for an operation of `_GCC`, by arithmetic that no value leaves."""
+    sign = "u" if name == "mul_shift_right" and t.is_uint() else "i"
+    wide, result = em.vector_type(f"{sign}{2 * t.bits()}", count), em.c_type(t, count)
+    low, high = (-1 << t.bits() - 1, (1 << t.bits() - 1) - 1) if t.is_int() else (0, (1 << t.bits()) - 1)
+    x, y = (f"__builtin_convertvector({operand}, {wide})" for operand in "ab")
+    value = {"rounding_halving_add": f"({x} + {y} + 1) >> 1", "mul_shift_right": f"({x} * {y}) >> 16"}.get(name)
+    if value is not None:
+        return f"return __builtin_convertvector({value}, {result});"
+    return (f"{wide} v = {x} {'+' if name.endswith('add') else '-'} {y}; const {wide} low = ({wide}){{}} + ({low}), high = ({wide}){{}} + "
+            f"{high}; const {wide} below = v < low, above = v > high; v = HL_SELECT({wide}, below, low, v); "
+            f"return __builtin_convertvector(HL_SELECT({wide}, above, high, v), {result});")
 
 
 def _bitwise(op: str) -> Any:

@@ -26,7 +26,7 @@ _ELEMENT = {
     "c8": "char",
     "q64": "long long",
 }
-_INLINE = "static inline __attribute__((always_inline))"
+_INLINE = "static inline __attribute__((always_inline, unused))"
 
 
 @dataclass

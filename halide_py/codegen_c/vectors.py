@@ -6,7 +6,7 @@ conversions go in steps of two and narrowing packs pairs of registers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ..ir import build as b
 from ..ir import nodes as n
@@ -63,14 +63,20 @@ _FLOAT_EXTREMA = {
 
 def _extremum(em: Emitter, name: str, op: str, ctype: str, a: str, c: str) -> str:
     suffix, needs, more = _FLOAT_EXTREMA.get(ctype, ("", "", ""))
-    if not needs or em.machine.compiler != "gcc" or not em.machine.has(needs):
-        body = f"return HL_SELECT({ctype}, a {op} b, a, b);" if "x" in ctype else f"return a {op} b ? a : b;"
-    elif "x" in ctype:
-        body = f"return __builtin_ia32_{name[3:]}{suffix}(a, b{more});"
-    else:
-        body = f'__asm__("v{name[3:]}{suffix} %2, %1, %0" : "=x"(a) : "x"(a), "xm"(b)); return a;'
+    body = f"return HL_SELECT({ctype}, a {op} b, a, b);" if "x" in ctype else f"return a {op} b ? a : b;"
+    own = f"return __builtin_ia32_{name[3:]}{suffix}(a, b{more});" if "x" in ctype else \
+        f'__asm__("v{name[3:]}{suffix} %2, %1, %0" : "=x"(a) : "x"(a), "xm"(b)); return a;'
+    if needs and em.machine.has(needs):
+        body = of_gcc(em, needs, own, body)
     helper = em.unit.vector_helper(f"{name}_{ctype.removesuffix('_t')}", ctype, f"{ctype} a, {ctype} b", body)
     return f"{helper}({a}, {c})"
+
+
+def of_gcc(em: Emitter, needs: str, own: str, body: str) -> str:
+    """The body of a helper: `own`, which has gcc's builtins of an instruction set, where gcc compiles, else `body`."""
+    if em.machine.compiler != "any":
+        return own if em.machine.compiler == "gcc" else body
+    return f"\n#if HL_GCC && defined(__{needs.upper()}__)\n    {own}\n#else\n    {body}\n#endif\n"
 
 
 def choose(em: Emitter, ctype: str, mask_type: str, m: str, a: str, c: str) -> str:
@@ -91,15 +97,12 @@ def convert(em: Emitter, text: str, source: str, target: str, count: int) -> str
         if extended is not None:
             text, source = extended, whole
             continue
-        if (
-            count == 16
-            and source in ("i32", "u32")
-            and target in ("i8", "u8")
-            and em.machine.has("avx512f")
-            and em.machine.compiler == "gcc"
-        ):
-            wide, bytes_ = em.vector_type("i32", 16), em.vector_type("c8", 16)
-            return f"(({em.vector_type(target, 16)})__builtin_ia32_pmovdb512_mask(({wide}){text}, ({bytes_}){{}}, (uint16_t)-1))"
+        to_bytes = count == 16 and source in ("i32", "u32") and target in ("i8", "u8")
+        if to_bytes and em.machine.has("avx512f") and em.machine.compiler != "clang":
+            types = em.vector_type(source, 16), em.vector_type(target, 16)
+            wide, none = em.vector_type("i32", 16), f"({em.vector_type('c8', 16)}){{}}"
+            own = f"(({types[1]})__builtin_ia32_pmovdb512_mask(({wide})%s, {none}, (uint16_t)-1))"
+            return _by_builtin(em, "avx512f", *types, text, own.__mod__)
         step = _next(source, target)
         v = em.vector_type(step, count)
         same = source[1:] == step[1:] and "f" not in (source[0], step[0])
@@ -127,13 +130,28 @@ def _next(source: str, target: str) -> str:
 _LETTER = {"8": "b", "16": "w", "32": "d", "64": "q"}
 
 
+def _by_builtin(em: Emitter, needs: str, source: str, target: str, text: str, own: Callable[[str], str]) -> str:
+    """A conversion between types of vectors that gcc has a builtin for."""
+    if em.machine.compiler == "gcc":
+        return own(text)
+    body = of_gcc(em, needs, f"return {own('a')};", f"return __builtin_convertvector(a, {target});")
+    return f"{em.unit.vector_helper(f'hl_{target}_of_{source}', target, f'{source} a', body)}({text})"
+
+
 def _extend(em: Emitter, text: str, source: str, target: str, count: int) -> str | None:
     """Integers widened by one instruction (gcc makes two of the generic form, on halves of the register)."""
     s, t = int(source[1:]), int(target[1:])
-    size = count * t // 8
-    needed = {16: "sse4_1", 32: "avx2", 64: "avx512bw"}.get(size)
-    if "f" in (source[0], target[0]) or s >= t or needed is None or not em.machine.has(needed) or em.machine.compiler != "gcc":
+    needed = {16: "sse4_1", 32: "avx2", 64: "avx512bw"}.get(count * t // 8)
+    if "f" in (source[0], target[0]) or s >= t or needed is None or not em.machine.has(needed) or em.machine.compiler == "clang":
         return None
+    types = em.vector_type(source, count), em.vector_type(target, count)
+    return _by_builtin(em, needed, *types, text, lambda a: _widened(em, a, source, target, count))
+
+
+def _widened(em: Emitter, text: str, source: str, target: str, count: int) -> str:
+    """By gcc's builtin."""
+    s, t = int(source[1:]), int(target[1:])
+    size = count * t // 8
     element = "c8" if s == 8 else f"i{s}"
     lanes = max(count, 128 // s)
     if lanes > count and count * s == 64:
@@ -190,12 +208,13 @@ def join(em: Emitter, short: str, parts: list[str], count: int) -> str:
 
 def _joined(em: Emitter, short: str, x: str, y: str, count: int) -> str:
     needs, body, words = _JOINED.get(2 * count * int(short[1:]) // 8, ("", "", []))
-    if not needs or em.machine.compiler != "gcc" or not em.machine.has(needs):
+    if not needs or em.machine.compiler == "clang" or not em.machine.has(needs):
         return shuffle(x, y, range(2 * count))
     for word in words:
         em.vector_type(*word)
     half, whole = em.vector_type(short, count), em.vector_type(short, 2 * count)
-    return f"{em.unit.vector_helper(f'hl_join_{whole}', whole, f'{half} a, {half} b', f'return ({whole}){body};')}({x}, {y})"
+    body = of_gcc(em, needs, f"return ({whole}){body};", f"return {shuffle('a', 'b', range(2 * count))};")
+    return f"{em.unit.vector_helper(f'hl_join_{whole}', whole, f'{half} a, {half} b', body)}({x}, {y})"
 
 
 def put_together(em: Emitter, short: str, lanes: list[str]) -> str:

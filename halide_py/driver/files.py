@@ -158,6 +158,16 @@ def linked(unit: Unit, inputs: Sequence[str], folder: str) -> bytes:
     return read_bytes(library)
 
 
+def c_source(unit: Unit) -> str:
+    """One file for every compiler; it says how to compile it."""
+    needed = [f for f in unit.tools.flags if f.startswith(("-O", "-fwrapv", "-fno-math", "-fno-trapping"))]
+    how = " ".join(["cc", *needed, *unit.tools.arch, "-c", f"{unit.name}.c"])
+    return self_contained(f"/* {unit.name} for {unit.target}: made by halide_py. Compile it as C, or as C++, which gcc makes\n"
+                          f" * faster code of; signed integers wrap around:\n *\n *     {how}\n *\n"
+                          f" * and link it with the runtime, which compile_standalone_runtime() writes, -lpthread and -lm. */\n"
+                          f"{unit.c_text(for_any_compiler=True)}")
+
+
 def _outside(unit: Unit) -> str:
     """The prefix of the runtime that callers see: the one inside the objects, or the one that they import."""
     return unit.prefix(unit.contains_runtime)
@@ -201,7 +211,7 @@ _MAKERS: dict[OutputFileType, Callable[[Unit], bytes | str]] = {
     OutputFileType.assembly: lambda unit: _compiled(unit, ("-S",)),
     OutputFileType.bitcode: lambda unit: _compiled(_with_clang(unit), ("-c", "-emit-llvm")),
     OutputFileType.c_header: c_header,
-    OutputFileType.c_source: lambda unit: self_contained(unit.c_text(for_any_compiler=True)),
+    OutputFileType.c_source: c_source,
     OutputFileType.compiler_log: _log,
     OutputFileType.function_info_header: lambda unit: function_info(unit.described),
     OutputFileType.hlpipe: _hlpipe,

@@ -87,6 +87,8 @@ def many_operations() -> tuple[hl.Func, hl.ImageParam]:
     wide[x, y] = hl.max(hl.i16(v) - 7, 3) * hl.select(v > 100, hl.i16(2), hl.i16(-3)) + hl.i16(hl.u16(v) * 300 / 7)
     real = hl.sqrt(hl.f32(v)) + hl.floor(hl.f32(wide[x, y]) / 3) + hl.round(hl.f32(v) / 4) + hl.exp(hl.f32(v) / 99) + hl.f32(hl.f16(v) * hl.f16(0.5))
     fixed = hl.saturating_add(v, hl.u8(77)) + hl.rounding_halving_add(v, p[x + 1, y]) + hl.absd(v, p[y * 3 % 60, x % 7])
+    fixed += hl.u8(hl.saturating_sub(hl.i16(wide[x, y]) * 9, wide[x + 1, y])) ^ hl.u8(hl.mul_shift_right(hl.u16(v) * 211, hl.u16(wide[x, y]), 16))
+    fixed ^= hl.u8(hl.mul_shift_right(wide[x, y], wide[x + 1, y] * 31, 16)) ^ hl.u8(hl.saturating_sub(hl.i8(v), hl.i8(wide[x, y]))) ^ hl.u8(hl.i32(v) * 3)
     f[x, y] = hl.clamp(hl.i32(real), -900, 900) + hl.i32(fixed) + hl.i32(hl.mul_shift_right(hl.i16(v), wide[x, y], 5))
     wide.compute_at(f, y).vectorize(x, 32)
     f.vectorize(x, 16, hl.TailStrategy.GuardWithIf)
