@@ -227,6 +227,35 @@ int halide_get_num_threads(void);
 /* End the pool's threads; they start again when needed. */
 void halide_shutdown_thread_pool(void);
 
+/* For C functions that pipelines call. A mutex or condition starts as zeros; nobody destroys it. A wait may end without a signal. */
+struct halide_mutex {
+    uintptr_t _private[1];
+};
+struct halide_cond {
+    uintptr_t _private[1];
+};
+struct halide_mutex_array;
+struct halide_thread;
+void halide_mutex_lock(struct halide_mutex *mutex);
+void halide_mutex_unlock(struct halide_mutex *mutex);
+void halide_cond_signal(struct halide_cond *cond);
+void halide_cond_broadcast(struct halide_cond *cond);
+void halide_cond_wait(struct halide_cond *cond, struct halide_mutex *mutex);
+struct halide_mutex_array *halide_mutex_array_create(uint64_t count);
+void halide_mutex_array_destroy(void *user_context, void *array);
+int halide_mutex_array_lock(struct halide_mutex_array *array, int entry);
+int halide_mutex_array_unlock(struct halide_mutex_array *array, int entry);
+/* A thread that calls f(closure), null when there is none to be had; joining it frees it. */
+struct halide_thread *halide_spawn_thread(void (*f)(void *), void *closure);
+void halide_join_thread(struct halide_thread *thread);
+
+/* Whether the processor may have the features of a target, bits of `count` words: 0 if it is known to lack one, else 1. The function of
+ * several targets asks before it takes one. */
+typedef int (*halide_can_use_target_features_t)(int count, const uint64_t *features);
+int halide_can_use_target_features(int count, const uint64_t *features);
+int halide_default_can_use_target_features(int count, const uint64_t *features);
+halide_can_use_target_features_t halide_set_custom_can_use_target_features(halide_can_use_target_features_t can_use);
+
 /* ---- Tracing ---- */
 
 enum halide_trace_event_code_t {

@@ -2,9 +2,10 @@
  * none in programs linked by ziglang. Bits: Intel's manual, volume 2, CPUID. */
 #include "hl_internal.h"
 
+#include <stdatomic.h>
+
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
-#include <stdatomic.h>
 
 enum { ASKED = 1u << 31 };
 
@@ -59,3 +60,55 @@ HL_BOOL hl_processor_has(uint32_t sets) {
     return sets == 0;
 }
 #endif
+
+/* ---- Features of targets: those of x86 that can be asked for, by their numbers ---- */
+
+static _Atomic(halide_can_use_target_features_t) custom_can_use;
+
+static int has_feature(int feature) {
+    const uint32_t avx512 = 1u << hl_has_avx512f | 1u << hl_has_avx512cd;
+    const uint32_t skylake = avx512 | 1u << hl_has_avx512bw | 1u << hl_has_avx512dq | 1u << hl_has_avx512vl;
+    switch (feature) {
+    case 5:
+        return hl_processor_has(1u << hl_has_sse4_1);
+    case 6:
+        return hl_processor_has(1u << hl_has_avx);
+    case 7:
+        return hl_processor_has(1u << hl_has_avx2);
+    case 9:
+        return hl_processor_has(1u << hl_has_fma);
+    case 11:
+        return hl_processor_has(1u << hl_has_f16c);
+    case 40:
+    case 41:
+        return hl_processor_has(avx512);
+    case 42:
+        return hl_processor_has(skylake);
+    case 43:
+    case 44:
+    case 45:
+    case 46:
+        return hl_processor_has(skylake | 1u << hl_has_avx512ifma | 1u << hl_has_avx512vbmi);
+    default:
+        return 1;
+    }
+}
+
+HL_OVERRIDABLE int halide_default_can_use_target_features(int count, const uint64_t *features) {
+    for (int i = 0; i < 64 * count; i++) {
+        if (features[i / 64] >> (i % 64) & 1 && !has_feature(i)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+HL_OVERRIDABLE int halide_can_use_target_features(int count, const uint64_t *features) {
+    halide_can_use_target_features_t hook = atomic_load_explicit(&custom_can_use, memory_order_relaxed);
+    return hook ? hook(count, features) : halide_default_can_use_target_features(count, features);
+}
+
+halide_can_use_target_features_t halide_set_custom_can_use_target_features(halide_can_use_target_features_t can_use) {
+    halide_can_use_target_features_t previous = atomic_exchange(&custom_can_use, can_use);
+    return previous ? previous : halide_default_can_use_target_features;
+}

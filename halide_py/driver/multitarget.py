@@ -20,7 +20,7 @@ from ..codegen_c.pytorch import pytorch_header
 from ..codegen_c.registration import registration
 from ..errors import CompileError
 from ..ir.module import LoweredFunction, LoweredModule
-from ..ir.target import Target
+from ..ir.target import ISA_FEATURES, Target
 from ..ir.target_words import TargetFeature
 from .aot import Unit, checked_name, listing
 from .binaries import archive
@@ -112,8 +112,9 @@ class MultiTarget:
         f, one_each = self.function, [u.entries[0].public for u in self.units]
         passed = ", ".join(argument_name(a) for a in f.args)
         parameters = ", ".join(parameter(a) for a in f.args) or "void"
-        sets = [processor_has(u.tools.checked_features()) for u in self.units[:-1]]
-        chosen = [f"    if ({has}) return {g.qualified}({passed});" for has, g in zip(sets, one_each)]
+        chosen = [f"    static const uint64_t features_{i}[2] = {{{_words(u.target)}}};\n"
+                  f"    if (halide_can_use_target_features(2, features_{i}) && {processor_has(u.tools.checked_features())}) "
+                  f"return {g.qualified}({passed});" for i, (u, g) in enumerate(zip(self.units[:-1], one_each))]
         return "\n".join(
             [
                 macros(self._prefix),
@@ -160,6 +161,12 @@ class MultiTarget:
         with scratch_folder() as folder:
             inputs = {one: None for unit in self.units for one in link_inputs(unit.module)}
             return linked(self._last, [*self._objects(folder, listing(self._module)), *inputs], folder)
+
+
+def _words(target: Target) -> str:
+    """A target's features as bits of two words of C, those that processors have or have not."""
+    bits = sum(1 << f for f in ISA_FEATURES & set(target.features()))
+    return f"{bits & (1 << 64) - 1:#x}ull, {bits >> 64:#x}ull"
 
 
 def compile_for(make: Callable[[str, Target], Unit], fn_name: str, targets: Sequence[Target], suffixes: Sequence[str] = ()) -> MultiTarget:

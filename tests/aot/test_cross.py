@@ -159,8 +159,13 @@ def dispatching(tmp_path: Path) -> str:
     (tmp_path / "main.c").write_text("""
 #include "picks.h"
 #include <stdio.h>
-int main(void) {
+typedef int (*can_use_t)(int count, const uint64_t *features);
+can_use_t halide_set_custom_can_use_target_features(can_use_t can_use);
+static int no_avx(int count, const uint64_t *features) { return count == 2 && !(features[0] >> 6 & 1); }
+int main(int argc, char **argv) {
     int32_t v = -1;
+    (void)argv;
+    if (argc > 1) halide_set_custom_can_use_target_features(no_avx);
     struct halide_dimension_t d = {0, 1, 1, 0};
     struct halide_buffer_t b = {0};
     b.host = (uint8_t *)&v; b.type.bits = 32; b.type.lanes = 1; b.dimensions = 1; b.dim = &d;
@@ -182,6 +187,7 @@ def test_dispatch_takes_the_first_target_that_the_processor_has(tmp_path: Path) 
     best = 512 if host.has_feature(F.AVX512_Skylake) else 256 if host.features_all_of([F.AVX2, F.FMA, F.F16C]) else 41 if host.has_feature(F.SSE41) else 0
     program = dispatching(tmp_path)
     assert run_program([program]).stdout == f"0 {best}\n"
+    assert run_program([program, "no avx"]).stdout == f"0 {min(best, 41)}\n"
     if shutil.which("qemu-x86_64"):  # which has no AVX-512
         for cpu, want in (("Haswell", 256), ("Penryn", 41), ("Conroe", 0), ("Haswell,-avx2", 41)):
             done = run_program(["qemu-x86_64", "-cpu", cpu, program])

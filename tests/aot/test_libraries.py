@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from processes import run_program
 from programs import CALL, CC, COMPILERS, EXPECTED, HELPERS, blur, run, x, y
 
 import halide_py as hl
-from halide_py.driver.abi import STATIC_RUNTIME
+from halide_py.driver.abi import INCLUDE_DIR, SOURCE_DIR, STATIC_RUNTIME
 
 try:
     import halide
@@ -210,6 +211,62 @@ int main() {
     out = run(tmp_path, program, str(tmp_path / "linked.a"), "-lstdc++", language="cc", flags=flags, cc=cc)
     assert out == "224 9x5 scale 2\nInput buffer input is accessed at 9, which is beyond the max (8) in dimension 0\n" \
         "Buffer has a non-zero device but no device interface: there are no devices in this runtime\nstatus 0"
+
+
+RUNTIME_API = """
+#include <stdio.h>
+#ifdef PUBLIC
+#include "HalideRuntime.h"
+#else
+#include "hl_runtime.h"
+#endif
+static struct halide_mutex lock, other;
+static struct halide_cond turned;
+static int turn, sum;
+static void works(void *closure) {
+    for (int i = 0; i < 500; i++) {
+        halide_mutex_lock(&lock);
+        while (turn != *(int *)closure) halide_cond_wait(&turned, &lock);
+        sum++;
+        turn = (turn + 1) % 3;
+        halide_cond_signal(&turned);
+        halide_mutex_unlock(&lock);
+        halide_mutex_lock(&other);
+        sum += 0;
+        halide_mutex_unlock(&other);
+    }
+}
+static int refuse(int count, const uint64_t *features) { return features[count - 1] == 0; }
+int main(void) {
+    int numbers[3] = {0, 1, 2};
+    struct halide_thread *threads[3];
+    for (int i = 0; i < 3; i++) threads[i] = halide_spawn_thread(works, &numbers[i]);
+    for (int i = 0; i < 3; i++) halide_join_thread(threads[i]);
+    struct halide_mutex_array *many = halide_mutex_array_create(7);
+    halide_mutex_array_lock(many, 6);
+    halide_mutex_array_unlock(many, 6);
+    halide_mutex_array_lock(many, 6);
+    halide_mutex_array_destroy(0, many);
+    uint64_t none[2] = {0, 0}, high[2] = {0, 1};
+    int usual = halide_can_use_target_features(2, none) + halide_can_use_target_features(2, high);
+    halide_set_custom_can_use_target_features(refuse);
+    printf("%d %d %d%d", sum, usual, halide_can_use_target_features(2, none), halide_can_use_target_features(2, high));
+    return halide_default_can_use_target_features(2, high) - 1;
+}
+"""
+
+
+@pytest.mark.parametrize("public, sanitizer", [(True, ""), (False, ""), (False, "address,undefined"), (False, "thread")])
+def test_mutexes_threads_and_features_of_the_runtime(tmp_path: Path, public: bool, sanitizer: str) -> None:
+    if public and halide is None:
+        pytest.skip("needs Halide's headers")
+    folder = halide.install_dir() + "/include" if public else INCLUDE_DIR
+    sources = [str(p) for p in Path(SOURCE_DIR).glob("*.c")] if sanitizer else [STATIC_RUNTIME]
+    (tmp_path / "main.c").write_text(RUNTIME_API)
+    options = ["-std=gnu11", "-O1", f"-I{folder}", f"-I{INCLUDE_DIR}", *(["-DPUBLIC"] if public else []), *([f"-fsanitize={sanitizer}"] if sanitizer else [])]
+    subprocess.run([*CC, *options, "main.c", *sources, "-o", "main", "-lpthread", "-lm", "-ldl"], cwd=tmp_path, check=True)
+    done = run_program([str(tmp_path / "main")], tmp_path)
+    assert (done.stdout, done.stderr, done.returncode) == ("1500 2 10", "", 0)
 
 
 THREADS = HELPERS + """
