@@ -58,6 +58,56 @@ def test_a_failing_stage_leaves_the_profiler_in_order() -> None:
     assert one["runs"] == 4 and {n: func["times"] for n, func in one["funcs"].items()} == {"fails": 4, "works": 2}
 
 
+def test_the_time_of_a_func_is_what_its_work_takes() -> None:
+    """Work that watches the clock: what it saw pass is the least of each Func, and all Funcs together are at most the run."""
+    spend = hl.extern("double spend_time(double seconds, int at)", pure=False, source="""
+#include <time.h>
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9; }
+double spend_time(double seconds, int at) {
+    double start = now(), passed;
+    while ((passed = now() - start) < seconds) {}
+    return passed;
+}
+""")
+    short, long, f = hl.Func("short_work"), hl.Func("long_work"), hl.Func("works_long")
+    short[x] = spend(hl.f64(0.001), x)
+    long[x] = spend(hl.f64(0.004), x)
+    f[x, y] = hl.select(y == 0, short[x], long[x])
+    short.compute_root()
+    long.compute_at(f, x)
+    f.reorder(y, x)
+    hl.profiler_reset()
+    passed = np.array(f.realize([10, 2], hl.Target("host-profile"))).sum(axis=1)
+    one = hl.profiler_results()["works_long"]
+    funcs = one["funcs"]
+    assert funcs["short_work"]["seconds"] >= passed[0] >= 0.01 and funcs["long_work"]["seconds"] >= passed[1] >= 0.04
+    assert sum(func["seconds"] for func in funcs.values()) <= one["seconds"]
+    assert funcs["short_work"]["threads"] == pytest.approx(1) and funcs["long_work"]["times"] == 10
+
+
+def test_code_that_is_not_profiled_or_traced_does_not_know_of_it(tmp_path: Path) -> None:
+    """Byte for byte the same, whatever else was compiled before; and in the others the marks are there."""
+    f, g = hl.Func("watched_by_none"), hl.Func("watched_row")
+    g[x, y] = x + y
+    f[x, y] = g[x, y] * g[x + 1, y]
+    g.compute_at(f, y)
+    f.parallel(y).vectorize(x, 4)
+
+    def build(name: str, features: str) -> tuple[str, bytes]:
+        target = hl.Target(f"host-no_runtime{features}")
+        f.compile_to_c(str(tmp_path / f"{name}.c"), [], "watched", target)
+        f.compile_to_object(str(tmp_path / f"{name}.o"), [], "watched", target)
+        text = (tmp_path / f"{name}.c").read_text()
+        return text[text.rindex("#endif"):], (tmp_path / f"{name}.o").read_bytes()
+
+    before, profiled, traced, after = (build(*each) for each in
+                                       (("before", ""), ("profiled", "-profile"), ("traced", "-trace_all"), ("after", "")))
+    assert before == after
+    for mark in ("profile", "trace"):
+        assert mark not in before[0] and mark.encode() not in before[1]
+    assert "hl_profile_enter" in profiled[0] and b"hl_profile_enter" in profiled[1] and b"halide_trace" in traced[1]
+
+
 def test_c_programs_print_the_table_and_unprofiled_code_has_no_marks(tmp_path: Path) -> None:
     f = hl.Func("measured")
     f[x] = x
