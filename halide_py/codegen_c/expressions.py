@@ -322,9 +322,7 @@ def _let(em: Emitter, e: n.Let) -> None:
 HANDLERS.update(
     {
         n.Variable: variable,
-        n.Add: arithmetic,
         n.Sub: arithmetic,
-        n.Mul: arithmetic,
         n.Div: division,
         n.Mod: division,
         n.Min: extremum,

@@ -9,7 +9,7 @@ from ..ir.intrinsics import ExternFunction
 from ..ir.module import USER_CONTEXT, LinkageType, LoweredArgument, LoweredFunction, LoweredModule
 from ..ir.traverse import deep_recursion, nodes_of
 from ..ir.types import Type
-from . import calls, casts, debugging, expressions, lanes, memory, reductions, statements
+from . import calls, casts, debugging, expressions, lanes, memory, products, reductions, statements
 from .ctypes_of import c_identifier, is_half, memory_type
 from .emitter import Emitter, count_uses
 from .machine import Machine
@@ -19,7 +19,7 @@ from .sources import source_texts
 from .text import Text
 from .unit import Unit
 
-HANDLER_MODULES = (calls, casts, expressions, lanes, memory, reductions)  # imported for the forms they register
+HANDLER_MODULES = (calls, casts, expressions, lanes, memory, products, reductions)  # imported for the forms they register
 
 _HEAD = """#include "hl_runtime.h"
 #include "hl_vector.h"
