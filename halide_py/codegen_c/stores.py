@@ -188,22 +188,46 @@ def _interleaved(stores: Sequence[n.Stmt]) -> int:
 def _store_interleaved(em: Emitter, stores: Sequence[n.Store]) -> None:
     """Stores at stride n, one for each remainder, as n dense stores."""
     t, stride = stores[0].value.type, len(stores)
-    kind, name, of = memory_kind(t), stores[0].name, t.element_of()
+    name, of = stores[0].name, t.element_of()
     lines = [(line_of(s.index, 0, t.lanes()), s) for s in stores]
     ordered = sorted(((line, s) for line, s in lines if line is not None), key=lambda each: each[0].offset)
     base, low = ordered[0][0].base, ordered[0][0].offset
     writes = []
     for start, count in _interleave_slices(em, t):
-        sources = [(em.atom(s.value, start, count), count) for _, s in ordered]
-        for k in range(stride):
-            wanted = [((k * count + i) % stride, (k * count + i) // stride) for i in range(count)]
-            value = em.named(em.vector_type(kind, count) if count > 1 else memory_type(t), v.pick(em, kind, sources, wanted))
-            at = low + stride * start + k * count
-            writes.append(_dense_store(em, name, of, base, at, count, value) if count > 1 else f"*({address(em, name, of, base, at)}) = "
-                                                                                               f"{value};")
+        at = low + stride * start
+        for value, size in _interleaved_values(em, of, [em.atom(s.value, start, count) for _, s in ordered], count):
+            there = address(em, name, of, base, at)
+            writes.append(_dense_store(em, name, of, base, at, size, value) if size > 1 else f"*({there}) = {value};")
+            at += size
     for text in writes:
         em.line(text)
     em.written(n.symbol_bit(stores[0].name))
+
+
+def _interleaved_values(em: Emitter, t: Type, sources: list[str], count: int) -> list[tuple[str, int]]:
+    """Vectors of `count` lanes lane by lane: the vectors to store one after the other, and their lanes."""
+    stride, kind = len(sources), memory_kind(t)
+    if count > 1 and stride in (2, 4) and em.machine.has("avx512vbmi") and stride * count * t.bytes() <= em.machine.vector_bytes:
+        whole, lanes = em.vector_type(kind, stride * count), range(stride * count)
+        joined = em.name(whole, v.join(em, sources, count))
+        return [(em.name(whole, v.shuffle(joined, joined, [i % stride * count + i // stride for i in lanes])), stride * count)]
+    if count > 1 and stride in (2, 4):
+        return [(value, count) for value in _zipped(em, kind, sources, count)]
+    given, values = [(text, count) for text in sources], []
+    for k in range(stride):
+        wanted = [((k * count + i) % stride, (k * count + i) // stride) for i in range(count)]
+        values.append(em.named(em.vector_type(kind, count) if count > 1 else memory_type(t), v.pick(em, kind, given, wanted)))
+    return [(value, count) for value in values]
+
+
+def _zipped(em: Emitter, kind: str, sources: list[str], count: int) -> list[str]:
+    """Interleaved in steps of two, which machines have instructions for."""
+    if len(sources) == 1:
+        return sources
+    pairs = zip(_zipped(em, kind, sources[::2], count), _zipped(em, kind, sources[1::2], count))
+    ctype, half = em.vector_type(kind, count), count // 2
+    return [em.name(ctype, v.shuffle(even, odd, [i // 2 + half * k + count * (i % 2) for i in range(count)]))
+            for even, odd in pairs for k in range(2)]
 
 
 def _interleave_slices(em: Emitter, t: Type) -> list[tuple[int, int]]:
