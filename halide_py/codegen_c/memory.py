@@ -6,7 +6,7 @@ loads that end with the last element of the group.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from ..ir import build as b
 from ..ir import nodes as n
@@ -195,13 +195,14 @@ def _load_predicated(em: Emitter, e: n.Load, kind: str, start: int, count: int) 
 # ---- groups of strided accesses
 
 
-def note_strided_loads(em: Emitter, loads: Iterable[n.Load]) -> None:
-    """Group the strided loads of straight-line code: what one of them touches, all of them may load."""
+def note_strided_loads(em: Emitter, loads: Iterable[n.Load], stored: Container[str]) -> None:
+    """Group the strided loads of straight-line code: what one of them touches, all of them may load. Columns of what the code stores stay
+    single: processors hand an element just stored on to a load of that element, and make one of it and its neighbour wait."""
     for e in loads:
         if e.type.is_scalar() or not b.is_true(e.predicate):
             continue
         line = line_of(e.index, 0, e.type.lanes())
-        if line is None or not 0 <= line.stride <= MAX_STRIDE:
+        if (line is None or not 0 <= line.stride <= MAX_STRIDE) and e.name not in stored:
             transposes.note_load(em, e)
         if line is None or not 2 <= line.stride <= MAX_STRIDE:
             continue

@@ -32,7 +32,7 @@ def body(em: Emitter, s: n.Stmt) -> None:
     """Straight-line code up to the loops in it: its strided loads are grouped first."""
     outer = em.strided, em.columns
     em.strided, em.columns = {}, {}
-    memory.note_strided_loads(em, _loads(s))
+    memory.note_strided_loads(em, _loads(s), {x.name for x in nodes_of(s, n.Store)})
     stmt(em, s)
     em.strided, em.columns = outer
 

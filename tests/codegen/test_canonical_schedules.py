@@ -237,3 +237,13 @@ def test_bytes_that_lie_apart_are_shifted_out_of_words(tmp_path: Path) -> None:
     out.bound(c, 0, 3).reorder(c, x).unroll(c).vectorize(x, 32)
     loop = max(innermost_loops(c_text(out, [planes], tmp_path)), key=len)
     assert len(re.findall(r"= \(uint8_t\)\(t\d+ >> \d+\);", loop)) == 96 and loop.count("const uint64_t ") >= 12
+
+
+def test_columns_that_a_scan_has_just_stored_are_loaded_one_by_one(tmp_path: Path) -> None:
+    """A load of two elements of which one was just stored waits for the store."""
+    source, out, r = image(hl.Float(32), 2), hl.Func("out"), hl.RDom([(1, 63)])
+    out[x, y] = source[x, y]
+    out[r.x, y] += out[r.x - 1, y]
+    out.update().split(y, j, i, 8).reorder(i, r.x, j).vectorize(i)
+    loop = next(one for one in innermost_loops(c_text(out, [source], tmp_path)) if "f32x8" in one)
+    assert len(re.findall(r"^ *\*\(out_at\w*( \+ \d \* t\d+)?\) = ", loop, re.M)) == 8 and not re.search(r"f32x[248]u \*", loop)
