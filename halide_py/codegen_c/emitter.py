@@ -365,10 +365,10 @@ class Emitter:
         out = []
         for first, size in _chunks(count, self.native(e.type)):
             v = self.atom(e, start + first, size)
-            out += [v] if size == 1 else self._by_words(e.type, v, size) if e.type.is_int_or_uint() else [f"{v}[{i}]" for i in range(size)]
+            out += [v] if size == 1 else self.by_words(e.type, v, size) if e.type.is_int_or_uint() else [f"{v}[{i}]" for i in range(size)]
         return out
 
-    def _by_words(self, t: Type, vector: str, count: int) -> list[str]:
+    def by_words(self, t: Type, vector: str, count: int) -> list[str]:
         """Each lane of a vector of integers. On x86 taking a lane out costs two instructions each; 64 bits at once and shifts cost less."""
         per_word = 64 // t.bits()
         if not self.machine.has("sse4_1") or not self.machine.wide_registers or per_word == 1 or count < per_word:

@@ -90,8 +90,11 @@ def raw_load(em: Emitter, e: n.Load, start: int, count: int) -> str:
         parts = _load_rows(em, e, start, count)
         if parts is not None:
             return parts
-    repeated = _load_repeated(em, e, kind, start, count) or x86.gather(em, e, kind, start, count)
-    return repeated or v.put_together(em, kind, elements(em, name, of, e.index, start, count))
+    whole = _load_repeated(em, e, kind, start, count) or x86.gather(em, e, kind, start, count)
+    if whole:
+        return whole
+    lanes = elements(em, name, of, e.index, start, count)
+    return x86.inserted(em, e.index, kind, count, lanes) or v.put_together(em, kind, lanes)
 
 
 def _load_repeated(em: Emitter, e: n.Load, kind: str, start: int, count: int) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.traverse import free_variables, mentions
-from ..ir.types import Type
+from ..ir.types import Type, UInt
 from . import halves, transposes, x86
 from . import vectors as v
 from .addresses import address, element, elements, line_of, unparenthesized
@@ -76,21 +76,13 @@ def _store_slice(em: Emitter, s: n.Store, start: int, count: int) -> list[str]:
     rows = _store_rows(em, s, start, count, value) if whole else None
     if rows is not None:
         return rows
-    values = _lanes(em, of, value, count) if count > 1 else [value]
+    values = [value]
+    if count > 1:
+        values = em.by_words(UInt(8 * of.bytes()), value, count) if of.bytes() <= 2 else [f"{value}[{i}]" for i in range(count)]
     places = elements(em, s.name, of, s.index, start, count)
     if whole:
         return [f"{at} = {x};" for at, x in zip(places, values)]
     return [f"if ({c}) {at} = {x};" for c, at, x in zip(em.lanes(s.predicate, start, count), places, values)]
-
-
-def _lanes(em: Emitter, t: Type, value: str, count: int) -> list[str]:
-    """Each lane of a named vector; narrow ones by way of 64-bit words, since shifting these takes half the time of extracting lanes."""
-    per_word = 8 // t.bytes()
-    if per_word < 4 or count % (2 * per_word):
-        return [f"{value}[{i}]" for i in range(count)]
-    words = em.name(vector := em.vector_type("u64", count // per_word), f"({vector}){value}")
-    parts = [em.name("uint64_t", f"{words}[{k}]") for k in range(count // per_word)]
-    return [f"({memory_type(t)})({parts[i // per_word]} >> {8 * t.bytes() * (i % per_word)})" for i in range(count)]
 
 
 def _dense_store(em: Emitter, name: str, t: Type, base: n.Expr | None, offset: int, count: int, value: str) -> str:
@@ -209,7 +201,7 @@ def _interleaved_values(em: Emitter, t: Type, sources: list[str], count: int) ->
     stride, kind = len(sources), memory_kind(t)
     if count > 1 and stride in (2, 4) and em.machine.has("avx512vbmi") and stride * count * t.bytes() <= em.machine.vector_bytes:
         whole, lanes = em.vector_type(kind, stride * count), range(stride * count)
-        joined = em.name(whole, v.join(em, sources, count))
+        joined = em.name(whole, v.join(em, kind, sources, count))
         return [(em.name(whole, v.shuffle(joined, joined, [i % stride * count + i // stride for i in lanes])), stride * count)]
     if count > 1 and stride in (2, 4):
         return [(value, count) for value in _zipped(em, kind, sources, count)]

@@ -13,7 +13,7 @@ from ..ir.far_indices import is_far
 from ..ir.traverse import nodes_of
 from .addresses import place, without_broadcasts
 from .emitter import Emitter
-from .vectors import join
+from .vectors import join, shuffle
 
 
 def _like(kind: str) -> str:
@@ -82,11 +82,8 @@ def gather(em: Emitter, e: n.Load, kind: str, start: int, count: int) -> str:
     rest, base = without_broadcasts(e.index)
     whole = b.is_true(e.predicate)
     fits = kind in ("f32", "i32", "u32") and count in (4, 8, 16) and rest.type.is_int() and rest.type.bits() == 32
-    loaded: n.Expr = rest
-    while isinstance(loaded, n.Cast):
-        loaded = loaded.value
-    if whole and (isinstance(loaded, n.Load) or loaded.type.bits() < 32):
-        return ""  # indices that are in memory need not come through a vector, narrow ones leave it eight at a time
+    if whole and _leave_easily(rest):
+        return ""
     if whole and not any(isinstance(x, (n.Load, n.Call)) or x.type.is_vector() for x in nodes_of(rest, (n.Load, n.Call, n.Variable))):
         return ""  # regular ones are known lane by lane
     if (
@@ -111,6 +108,29 @@ def gather(em: Emitter, e: n.Load, kind: str, start: int, count: int) -> str:
     builtin, pointed = ("gathersiv16sf", "float") if kind == "f32" else ("gathersiv16si", "int")
     text = f"__builtin_ia32_{builtin}(({like}){{}}, (const {pointed} *)({p}), {at}, {mask}, 4)"
     return text if like == vector else f"(({vector}){text})"
+
+
+def _leave_easily(index: n.Expr) -> bool:
+    """Whether indices need not come through a vector, since they are in memory, or are narrow and leave it eight at a time."""
+    while isinstance(index, n.Cast):
+        index = index.value
+    return isinstance(index, n.Load) or index.type.bits() < 32
+
+
+def inserted(em: Emitter, index: n.Expr, kind: str, count: int, lanes: list[str]) -> str:
+    """Bytes from anywhere in memory, each inserted beside the last, eight in a chain: gcc would join them in general registers, of which
+    those with computed indices leave it too few."""
+    fits = kind[1:] == "8" and count >= 8 and em.machine.compiler == "gcc" and em.machine.has("sse4_1")
+    if not fits or _leave_easily(without_broadcasts(index)[0]):
+        return ""
+    register, part, parts = em.vector_type("c8", 16), em.vector_type(kind, 8), []
+    for first in range(0, count, 8):
+        chain = em.name(register, f"{{(char){lanes[first]}}}")
+        for i in range(1, 8):
+            chain = em.name(register, f"__builtin_ia32_vec_set_v16qi({chain}, (char){lanes[first + i]}, {i})")
+        whole = em.name(em.vector_type(kind, 16), f"({em.vector_type(kind, 16)}){chain}")
+        parts.append(em.name(part, shuffle(whole, whole, range(8))))
+    return em.name(em.vector_type(kind, count), join(em, kind, parts, 8))
 
 
 def _gather_helper(em: Emitter, kind: str, count: int) -> str:
