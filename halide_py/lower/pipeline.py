@@ -38,6 +38,7 @@ from . import (
     region_overflow,
     ring_buffers,
     scatter_gather,
+    skip_stages,
     sliding_window,
     small_allocations,
     storage_flattening,
@@ -117,6 +118,8 @@ PASSES: tuple[Pass, ...] = (
     # From here on each name is bound once, so simplification and memoising across scopes are right.
     Pass("uniquify", lambda s, c: uniquify.uniquify(s)),
     Pass("simplify", lambda s, c: simplify(s)),
+    # Conditions are simple, and realizations are still where they are scheduled.
+    Pass("skip_stages", lambda s, c: skip_stages.skip_stages(s, c.env)),
     # Wants simple bounds in terms of loop variables, and still sees coordinates.
     Pass("storage_folding", lambda s, c: storage_folding.storage_folding(s, c.env, c.values)),
     # Constant extents make constant strides, so before flattening; after folding, which shrinks some.

@@ -1,0 +1,115 @@
+"""Stages whose values do not matter are not computed; whatever is skipped, the values stay."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import halide_py as hl
+
+x, y, xo, xi = (hl.Var(v) for v in ("x", "y", "xo", "xi"))
+
+
+def stored(out: hl.Func, *size: int) -> tuple[np.ndarray, Counter[str]]:
+    """The values, dimension 0 last, and how many values of each traced Func were stored."""
+    counts: Counter[str] = Counter()
+
+    def event(e: hl.TraceEvent) -> None:
+        if e.event == hl.TraceEventCode.store:
+            counts[e.func.partition("$")[0]] += e.type.lanes()
+
+    with hl.handlers(trace=event):
+        return np.array(out.realize(list(size))), counts
+
+
+@pytest.mark.parametrize("schedule", [
+    lambda a, b, c, out: [f.compute_root() for f in (a, b, c)],
+    lambda a, b, c, out: (out.split(x, xo, xi, 5), a.compute_at(out, xo), b.store_root().compute_at(out, xo),
+                          c.store_at(out, xo).compute_at(out, xi)),
+    lambda a, b, c, out: [f.compute_root().vectorize(x, 5).memoize() for f in (a, b, c)],
+    lambda a, b, c, out: (a.compute_root().async_(), b.compute_root().async_(), c.compute_root()),
+    lambda a, b, c, out: (out.specialize(hl.Param(hl.Bool(), "special", True)), a.compute_root(), b.compute_root(), c.compute_root()),
+])
+def test_what_a_parameter_turns_off(schedule: Callable[..., object]) -> None:
+    """b and c read a, out reads b and c under parameters of their own."""
+    one, two = hl.Param(hl.Bool(), "one"), hl.Param(hl.Bool(), "two")
+    a, b, c, out = (hl.Func(v) for v in ("a", "b", "c", "out"))
+    a[x] = x * 3
+    b[x] = a[x] + 1
+    c[x] = (a[x] + 2, 7)
+    out[x] = hl.select(one, b[x], 0) + hl.select(~two, 0, c[x][0])
+    schedule(a, b, c, out)
+    for f in (a, b, c):
+        f.trace_stores()
+    for first in (True, False):
+        for second in (True, False):
+            hl.memoization_cache_cleanup()
+            one.set(first)
+            two.set(second)
+            values, counts = stored(out, 10)
+            np.testing.assert_array_equal(values, first * (np.arange(10) * 3 + 1) + second * (np.arange(10) * 3 + 2))
+            assert (counts["a"], counts["b"], counts["c"]) == (10 * (first or second), 10 * first, 2 * 10 * second)
+    hl.memoization_cache_cleanup()
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_what_rows_turn_off(inside: bool) -> None:
+    """A Func of a row that other values of the row make useless, as in a search that ends early."""
+    source, found, doubled, out, r = hl.Func("source"), hl.Func("found"), hl.Func("doubled"), hl.Func("out"), hl.RDom([(0, 8)])
+    source[x, y] = hl.select((y % 3 == 0) & (x == 5), -1, x)
+    found[y] = False
+    found[y] = found[y] | (source[r, y] < 0)
+    doubled[x, y] = source[x, y] * 2
+    out[x, y] = hl.select(found[y], source[x, y], doubled[x, y])
+    doubled.compute_at(out, y).trace_stores()
+    found.compute_at(out, y) if inside else found.compute_root()
+    values, counts = stored(out, 8, 9)
+    j, i = np.mgrid[:9, :8]
+    data = np.where((j % 3 == 0) & (i == 5), -1, i)
+    np.testing.assert_array_equal(values, np.where(j % 3 == 0, data, 2 * data))
+    assert counts["doubled"] == 6 * 8
+
+
+def test_predicates_of_reductions_and_conditions_in_between() -> None:
+    p, f, g, h = hl.Param(hl.Int(32), "p"), hl.Func("f"), hl.Func("g"), hl.Func("h")
+    g[x] = x + 1
+    h[x] = hl.select(x > p + 2, g[x], 0)  # which limits the region of g
+    f[x] = x
+    r = hl.RDom([(0, 10)])
+    r.where(p > 3)
+    f[r] += 2 * h[r]
+    g.compute_root().trace_stores()
+    h.compute_root().trace_stores()
+    for value in (0, 5):
+        p.set(value)
+        values, counts = stored(f, 10)
+        np.testing.assert_array_equal(values, [i + 2 * (i + 1) * (value > 3 and i > value + 2) for i in range(10)])
+        assert counts == (Counter(g=2, h=10) if value > 3 else Counter())
+
+
+def test_what_harms_where_it_is_anything_is_computed() -> None:
+    """An index, though its value is thrown away; the windows of other rows; loops that Funcs share."""
+    p, place, table, out = hl.Param(hl.Bool(), "p"), hl.Func("place"), hl.Func("table"), hl.Func("out")
+    place[x] = hl.u8(x % 4)
+    table[x] = x * x
+    out[x] = hl.select(p, table[hl.unsafe_promise_clamped(hl.i32(place[x]), 0, 3)], 5)
+    place.compute_root().trace_stores()
+    table.compute_root().trace_stores()
+    p.set(False)
+    values, counts = stored(out, 6)
+    assert values.tolist() == [5] * 6 and counts == Counter(place=6)
+    row, top = hl.Func("row"), hl.Func("top")
+    row[x, y] = x + y
+    top[x, y] = hl.select(y % 2 == 0, row[x, y] + row[x, y - 1], -1)
+    row.store_root().compute_at(top, y)
+    j, i = np.mgrid[:6, :4]
+    np.testing.assert_array_equal(stored(top, 4, 6)[0], np.where(j % 2 == 0, 2 * (i + j) - 1, -1))
+    left, right, both = hl.Func("left"), hl.Func("right"), hl.Func("both")
+    left[x, y], right[x, y] = x, y
+    both[x, y] = hl.select(p, left[x, y], 0) + right[x, y]
+    right.compute_root()
+    left.compute_root().compute_with(right, y)
+    np.testing.assert_array_equal(stored(both, 4, 6)[0], j)
