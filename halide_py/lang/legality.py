@@ -153,18 +153,22 @@ class LegalityChecks(StageBase):
 
     def _check_race(self, d: Dim, kind: ForType) -> None:
         s = self._schedule()
-        if kind in (ForType.Parallel, ForType.Vectorized) and d.kind is DimKind.ImpureRVar and not s.allow_race_conditions and not s.atomic:
+        if kind not in (ForType.Parallel, ForType.Vectorized) or d.kind is not DimKind.ImpureRVar or s.allow_race_conditions:
+            return
+        if not s.atomic:
             self._fail(f"marking var {d.var} as {WORD[kind]} may introduce a race condition resulting in incorrect output, because its "
                        "iterations may touch "
                        "the same element. Use atomic() if the operation is associative, or allow_race_conditions() if you know that there "
                        "is no race or "
                        "that it does no harm")
+        elif not s.override_associativity:
+            self._check_any_order(d, kind)
 
-    def _check_any_order(self) -> None:
+    def _check_any_order(self, d: Dim, kind: ForType) -> None:
         if lang.independence.order_is_free(self.function, self._definition()):
             return
         found = ir.associativity.combination(self.function, self._definition())
         reason = found if isinstance(found, str) else "which of equal values wins depends on the order"
-        self._fail(f"failed to call atomic() on {self._title()} since it can't prove associativity or commutativity of the operator: "
-                   f"{reason}. If you know that the "
+        self._fail(f"failed to call atomic() on {self._title()} with {d.var} {WORD[kind]} since it can't prove associativity or "
+                   f"commutativity of the operator: {reason}. If you know that the "
                    "order does not matter, call atomic(override_associativity_test=True)")

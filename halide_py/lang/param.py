@@ -14,7 +14,7 @@ from ..ir.nodes import MemoryType
 from ..ir.parameter import Parameter as ParameterData
 from ..ir.printer import to_text
 from ..ir.traverse import nodes_of
-from ..ir.types import INT32, Type
+from ..ir.types import INT32, Type, UInt
 from . import definitions
 from .edits import count_edit
 from .expr import Expr, Operand, to_expr
@@ -27,14 +27,18 @@ from .wrapping import callers_of, wrapper
 P = TypeVar("P", bound="OutputImageParam")
 
 
+_ADDRESSES = UInt(64)
+
+
 def scalar_value(what: str, t: Type, value: Any) -> int | float | bool:
-    """A Python number as the value of a scalar of type `t`. Raises CompileError when it does not fit, TypeError when it is no number."""
+    """A Python number as the value of a scalar of type `t`; for a handle, the address. Raises CompileError when it does not fit, TypeError
+    when it is no number."""
     v = literal(value)
     if v is None:
         raise TypeError(f"{what} takes a number, not {value!r}")
     if t.is_float():
         return b.round_float(float(v), t)
-    if isinstance(v, float) and (not math.isfinite(v) or v != int(v)) or not t.can_represent_value(v):
+    if isinstance(v, float) and (not math.isfinite(v) or v != int(v)) or not (_ADDRESSES if t.is_handle() else t).can_represent_value(v):
         raise user_error(f"{what}: the value {v} cannot be losslessly converted to type {t}")
     return bool(v) if t.is_bool() else int(v)
 

@@ -317,15 +317,13 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, EagerInline, Legali
     def atomic(self: S, override_associativity_test: bool = False) -> S:
         """Update each element in one step that nothing can come in between, so that loops over RVars may run in parallel or in vectors.
 
-        The update must be associative and commutative, so that the order does not matter; with `override_associativity_test` you answer for
-        that. Call it before `parallel` and `vectorize`. Raises CompileError with the reason when the update is not seen to be so.
+        Call it before `parallel` and `vectorize`: these raise CompileError with the reason for an RVar whose order matters, that is where
+        the update is not seen to be associative and commutative; with `override_associativity_test` you answer for that.
         """
         d = self.function.stages()[self._stage]
         if any(mentions(e, self.function.name) for e in d.args):
             self._fail(f"can't use atomic(): the place it updates depends on the values of "
                        f"{self.function.name}, which other iterations change; compute it from another Func")
-        if not override_associativity_test and self._stage > 0:
-            self._check_any_order()
         s = self._edited()
         s.atomic, s.override_associativity = True, bool(override_associativity_test)
         return self

@@ -190,6 +190,8 @@ class _Splitter:
                 for p in nodes_of(s, n.Produce)
                 if p.name in self.env and p.name not in wanted and not self.read_outside(s, p.name) and not self.waits(p, f.name)
             ]
+            stored = nodes_of(s, (n.Realize, n.HoistedStorage))  # not what is neither computed nor read here, nor its tasks
+            idle += [r.name for r in stored if not self.produced(r.body, r.name) and not mentions(r.body, r.name)]
             if not idle:
                 return s
             s = _without(s, idle)

@@ -19,8 +19,9 @@ from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import OUTERMOST, Function, LoopAlignStrategy, LoopLevel, Split, root_level
-from ..ir.simplify import prove, simplify
+from ..ir.simplify import simplify
 from .apply_splits import var
+from .buffers import error
 from .environment import Environment, callees
 from .loop_nest import Loop, StageNest
 from .pointwise import pointwise_dims
@@ -34,10 +35,6 @@ class SharedLoop:
     name: str
     members: tuple[tuple[StageNest, int], ...]
     values: dict[str, n.Expr]
-
-    def own_loops(self) -> list[str]:
-        """The loops it stands for."""
-        return [nest.loops[depth - 1].name for nest, depth in self.members]
 
     def lets(self) -> list[tuple[str, n.Expr]]:
         """The stages' loop variables, and what follows from them alone, for what is computed here and read by any of them."""
@@ -254,7 +251,7 @@ class _Emitter:
         shifts = _shifts(part, edges, level)
         root = next(s for s in part if not any(e.child is s and e.parent in part for e in edges))
         loop = root.loops[level]
-        _check_same_func(part, shifts, level)
+        checks = _same_func_checks(part, shifts, level)
         name = f"{root.prefix}fused.{_variables(root)[level]}"
         low = high = None
         for s in part:
@@ -266,7 +263,7 @@ class _Emitter:
                   for s in part for k, value in enumerate(self.values[s])}
         self.register(SharedLoop(name, tuple((s, level + 1) for s in [root, *(s for s in part if s is not root)]), values))
         body = self.emit(part, level + 1)
-        return n.For(name, low, b.add(b.sub(high, low), b.i32(1)), loop.kind, loop.partition, body)
+        return b.block([*checks, n.For(name, low, b.add(b.sub(high, low), b.i32(1)), loop.kind, loop.partition, body)])
 
 
 def _range(loop: Loop) -> tuple[n.Expr, n.Expr]:
@@ -293,22 +290,25 @@ def _shifts(part: list[StageNest], edges: list[_Edge], level: int) -> dict[Stage
     return shifts
 
 
-def _check_same_func(part: list[StageNest], shifts: dict[StageNest, n.Expr], level: int) -> None:
-    """Stages of one Func in one loop: an iteration may need only what the same iteration of an earlier stage left."""
+def _same_func_checks(part: list[StageNest], shifts: dict[StageNest, n.Expr], level: int) -> list[n.Stmt]:
+    """Stages of one Func in one loop: an iteration may need only what the same iteration of an earlier stage left. Asserted where it takes
+    the regions to know that they are shifted alike. Raises CompileError where they are certain not to be."""
+    checks: list[n.Stmt] = []
     for i, one in enumerate(part):
         for two in part[:i]:
             if one.function is not two.function:
                 continue
-            v = _variables(one)[level]
-            plain = (
-                v == OUTERMOST or v in pointwise_dims(one.function) and not any(v in (s.old, s.outer, s.inner) for s in _splits(one, two))
-            )
-            if not plain or not prove(n.EQ(shifts[one], shifts[two])):
-                raise CompileError(f"{_title(two)} and {_title(one)} would share loop {v} by compute_with(), but an iteration of the "
-                                   f"second may need what "
-                                   f"another iteration of the first computes; share loops over whole dimensions that all stages of "
-                                   f"{one.function.name} treat "
-                                   f"point by point, with the same alignment ({one.function.site('compute_with', one.index)})")
+            v, f = _variables(one)[level], one.function
+            whole = v == OUTERMOST or v in pointwise_dims(f) and not any(v in (s.old, s.outer, s.inner) for s in _splits(one, two))
+            alike = simplify(n.EQ(shifts[one], shifts[two]))
+            problem = (f"{_title(two)} and {_title(one)} would share loop {v} by compute_with(), but an iteration of the second may need "
+                       f"what another iteration of the first computes; share loops over whole dimensions that all stages of {f.name} "
+                       f"treat point by point, with the same alignment ({f.site('compute_with', one.index)})")
+            if not whole or b.is_false(alike):
+                raise CompileError(problem)
+            if not b.is_true(alike):
+                checks.append(n.Assert(alike, error("requirement_failed", b.string("shifted by the same"), b.string(problem))))
+    return checks
 
 
 def _splits(*nests: StageNest) -> list[Split]:
@@ -317,10 +317,10 @@ def _splits(*nests: StageNest) -> list[Split]:
 
 def _guarded(nest: StageNest, values: Sequence[n.Expr], body: n.Stmt) -> n.Stmt:
     """`body` where the shared loops are within the ranges of the stage's own."""
-    for loop, value in reversed(list(zip(nest.loops, values))):
+    for v, loop, value in reversed(list(zip(_variables(nest), nest.loops, values))):
+        if v == OUTERMOST:
+            continue  # one iteration in every stage
         low, high = _range(loop)
-        if b.as_int(low) == b.as_int(high) == 0:
-            continue  # the loop around all others
         body = n.IfThenElse(b.likely(n.GE(value, low)), n.IfThenElse(b.likely(n.LE(value, high)), body))
     return body
 

@@ -148,12 +148,14 @@ class Placement:
 
 
 def _place(level: LoopLevel, uses: list[list[n.For]], shared: Mapping[str, SharedLoop]) -> Match:
-    """The loops that `level` names. In a loop that stages share, a level is the loop of its own stage if that encloses all uses, else the
-    shared one."""
-    if all(any(level.matches(loop.name) for loop in loops) for loops in uses):
+    """The loops that `level` names. In a loop that stages share, a level is the loop of its own stage if that encloses all uses and no
+    shared loop comes between, else the shared one."""
+    members = [(name, nest, depth) for name, loop in shared.items() for nest, depth in loop.members]
+    named = [(name, nest, depth) for name, nest, depth in members if level.matches(nest.loops[depth - 1].name)]
+    between = any(nest is inner and depth < inner_depth for _, nest, depth in named for _, inner, inner_depth in members)
+    if not between and all(any(level.matches(loop.name) for loop in loops) for loops in uses) or not named:
         return level.matches
-    names = {name for name, loop in shared.items() if any(map(level.matches, loop.own_loops()))}
-    return names.__contains__ if names else level.matches
+    return {name for name, _, _ in named}.__contains__
 
 
 def _position(f: Function, level: LoopLevel, place: Match, directive: str, loops: list[n.For], advice: str) -> int:

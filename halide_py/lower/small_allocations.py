@@ -68,18 +68,26 @@ class _Bounder:
             return r.extents
         size = max(t.bytes() for t in r.types)
         sizes: list[n.Expr] = []
-        for e in r.extents:
-            most = constant_bound(e, True, self.around(e))
+        bounds = self.storage_bounds(r)
+        for d, e in enumerate(r.extents):
+            most = bounds[d] if d in bounds else constant_bound(e, True, self.around(e))
             size = size * most if most is not None else LARGEST + 1
             if most is None or (size > LARGEST and not asked):
                 if r.memory is n.MemoryType.Register:
                     where = f" ({self.env[r.name].site('store_in')})" if r.name in self.env else ""
                     raise CompileError(f"Func {r.name} is stored in registers, but the size of its region has no constant bound; "
-                                       f"use bound_extent() or a split by a constant, or store_in(MemoryType.Heap){where}")
+                                       f"use bound_storage(), bound_extent() or a split by a constant, or store_in(MemoryType.Heap){where}")
                 return r.extents
-            sizes.append(b.i32(max(most, 0)))
+            sizes.append(e if d in bounds else b.i32(max(most, 0)))
         return tuple(sizes)
 
+    def storage_bounds(self, r: n.Realize) -> dict[int, int]:
+        """The dimensions that bound_storage() makes constant; their extents stay, to be checked where storage is laid out."""
+        if r.name not in self.env:
+            return {}
+        f = self.env[r.name]
+        found = {f.args.index(s.var): b.as_int(s.bound) for s in f.schedule.storage_dims if s.bound is not None}
+        return {d: most for d, most in found.items() if most is not None}
 
 def bound_small_allocations(stmt: n.Stmt, env: Mapping[str, Function] | None = None) -> n.Stmt:
     """`stmt` with constant extents for small realizations of the Functions of `env`. Names must be bound once."""

@@ -24,6 +24,10 @@ def test_scalars() -> None:
     assert (k.name(), k.type(), k.get(), repr(k)) == ("k_scalar", hl.Float(32), 0.5, "<halide.Param 'k_scalar' type float32>")
     assert hl.Param(hl.Int(32), 3).get() == 3 and hl.Param(hl.Bool(), "flag", True).get() is True and hl.Param(hl.UInt(8)).get() is None
     assert hl.Param(hl.Int(32), name="named", value=7).get() == 7 and hl.Param(hl.UInt(8)).name().startswith("p")
+    address = hl.Param(hl.Handle(), "address", 2**64 - 1)
+    assert address.get() == 2**64 - 1 and hl.evaluate(hl.reinterpret(hl.UInt(64), address)) == 2**64 - 1
+    with pytest.raises(hl.CompileError, match="address: the value -1 cannot be losslessly converted"):
+        address.set(-1)
     k.set_range(0.0, 1.0)
     assert text(k.min_value()) == "0.000000f" and text(k.max_value()) == "1.000000f"
     k.set_max_value(hl.Expr())

@@ -221,3 +221,18 @@ def test_async_producers_of_async_producers(schedule: str) -> None:
     eval(schedule, {"f": f, "g": g, "out": out, "x": x, "y": y, "xi": xi, "yi": yi, "yo": yo})
     rows = (IMAGE + np.arange(24)) * 2
     np.testing.assert_array_equal(interpreted(out, (12, 16)).T, (rows[:-1] + rows[1:])[:16, :12])
+
+
+@pytest.mark.parametrize("fold", [False, True])
+def test_what_only_the_other_task_needs_has_no_task_here(fold: bool) -> None:
+    first, second, third, out = (hl.Func(v) for v in ("first", "second", "third", "out"))
+    first[x, y] = x + y
+    second[x, y] = first[x - 1, y] + first[x + 1, y]
+    third[x, y] = second[x, y - 1] + second[x, y + 1]
+    out[x, y] = third[x - 1, y] + third[x + 1, y]
+    third.store_at(out, y).compute_at(out, x).async_()
+    second.store_root().compute_at(out, y).async_()
+    first.store_at(out, y).compute_at(second, x)
+    if fold:
+        first.async_()
+    np.testing.assert_array_equal(np.array(out.realize([12, 16])), 8 * (X + Y))

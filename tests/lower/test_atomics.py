@@ -96,7 +96,7 @@ def test_what_depends_on_the_order_is_refused(update: str, words: str) -> None:
     h[x] = 0
     h[x] = eval(update, {"hl": hl, "h": h, "r": r, "x": x})
     with pytest.raises(hl.CompileError, match="can't prove associativity or commutativity.*" + words):
-        h.update().atomic()
+        h.update().atomic().vectorize(r)
     h.update().atomic(override_associativity_test=True).vectorize(r, 4).parallel(x)
     h.realize([4])
 
@@ -106,12 +106,17 @@ def test_refusals_name_the_reason() -> None:
     h[x] = 0
     h[hl.Expr(h[r])] += 1
     with pytest.raises(hl.CompileError, match="the place it updates depends on the values of indirect"):
-        h.update().atomic()
+        h.update().atomic().parallel(r)
     best[()] = (0, 0)
     better = best[()][0] < r % 4
     best[()] = (hl.select(better, r % 4, best[()][0]), hl.select(better, r, best[()][1]))
     with pytest.raises(hl.CompileError, match="which of equal values wins depends on the order"):
-        best.update().atomic()
+        best.update().atomic().parallel(r)
+    swapped = hl.Func("swapped")
+    swapped[x, y] = (x, y)
+    swapped[x, y] = (swapped[x, y][1] + 1, swapped[x, y][0] + 2)  # not associative, but no order is lost where each element has its place
+    swapped.update().parallel(y).atomic()
+    assert [np.array(b)[2, 1] for b in swapped.realize([2, 3])] == [3, 3]
     g = hl.Func("promised")
     g[x] = 0
     g[r % 3] = 7

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -142,8 +142,9 @@ def test_realizations_of_tuples_split() -> None:
 # ---- small allocations
 
 
-def small(extent: n.Expr, memory: n.MemoryType = AUTO) -> n.Realize:
-    s = bound_small_allocations(loop("x", 8, n.LetStmt("e", extent, realize("g", ["e", 2], provide("g", [0, 0], "x"), memory=memory))))
+def small(extent: n.Expr, memory: n.MemoryType = AUTO, env: Mapping[str, Function] = {}) -> n.Realize:
+    s = loop("x", 8, n.LetStmt("e", extent, realize("g", ["e", 2], provide("g", [0, 0], "x"), memory=memory)))
+    s = bound_small_allocations(s, env)
     (found,) = nodes_of(s, n.Realize)
     assert isinstance(found, n.Realize)
     return found
@@ -159,12 +160,18 @@ def test_small_extents_become_constants() -> None:
 
 def test_storage_outside_loops_is_left() -> None:
     s = realize("g", [n.Min(var("w"), b.i32(9))], provide("g", [0], 1))
-    assert bound_small_allocations(s) is s
+    assert bound_small_allocations(s, {}) is s
 
 
 def test_registers_need_a_bound() -> None:
     with pytest.raises(CompileError, match="Func g is stored in registers, but"):
         small(var("w"), n.MemoryType.Register)
+
+
+def test_a_bound_of_the_storage_is_a_bound_of_registers() -> None:
+    g = function("g", "xy", storage=[StorageDim("x", bound=b.i32(8)), StorageDim("y")])
+    found = small(var("w"), n.MemoryType.Register, {"g": g})
+    assert [b.as_int(e) for e in found.extents] == [None, 2]  # what is needed stays, to be checked against the bound
 
 
 # ---- undefined values

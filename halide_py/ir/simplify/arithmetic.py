@@ -16,6 +16,7 @@ from . import linear
 from .compile_rules import apply_rules
 from .fold import fold_binary
 from .ranges import is_large
+from .residues import residue
 from .simplify import Simplifier, handles
 from .vectors import vector_terms
 
@@ -315,6 +316,9 @@ def _exact_remainder(s: Simplifier, e: n.Mod, a: n.Expr, b: n.Expr, d: int) -> n
         if m is not None and m > 0 and not c * m % d:  # (y % m) * c is y * c, modulo d
             changed = True
             extra.append((x.a, c))  # type: ignore[attr-defined]
+        elif (r := residue(s, x, d // math.gcd(c, d))) is not None:
+            changed = True
+            constant += c * r
         else:
             rest[x] = c
     if changed:
