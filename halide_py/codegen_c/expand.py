@@ -225,7 +225,12 @@ def _extract_bits(e: n.Call) -> n.Expr:
     x, at = e.args
     u = _unsigned(x.type)
     bits: n.Expr = x if x.type is u else n.Reinterpret(u, x)
-    return b.cast(e.type, intrinsic("shift_right", u, bits, b.cast(u, at)))
+    if at.type.is_int():  # below 0 it shifts to the left, in as many bits as there are in the result
+        u = u.with_bits(max(u.bits(), e.type.bits()))
+        most = b.const(at.type, u.bits())
+        inside = b.max_(b.min_(at, most), b.const(at.type, -u.bits())) if u.bits() < at.type.bits() else at
+        bits, at = b.cast(u, bits), b.cast(u.with_code(TypeCode.Int), inside)
+    return b.cast(e.type, intrinsic("shift_right", u, bits, b.cast(u, at) if at.type.is_uint() else at))
 
 
 RULES: dict[str, Rule] = {

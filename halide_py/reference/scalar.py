@@ -267,7 +267,7 @@ def _special_intrinsics(name: str, t: Type, args: tuple[Type, ...]) -> Operation
     if name == "random":
         return _random_as(t)
     if name == "extract_bits":
-        return lambda a, offset: from_bits((to_bits(a, args[0]) >> offset) & ((1 << t.bits()) - 1), t)
+        return lambda a, offset: from_bits(_shift(to_bits(a, args[0]), -offset) & ((1 << t.bits()) - 1), t)
     if name == "concat_bits":
         return lambda *parts: from_bits(sum(to_bits(p, args[0]) << (i * args[0].bits()) for i, p in enumerate(parts)), t)
     return None

@@ -134,6 +134,9 @@ def test_bits(lanes: int) -> None:
         for s in (t.with_bits(2 * t.bits()), t.with_bits(2 * t.bits()).with_code(TypeCode.Int)):
             for at in (t.bits(), 2 * t.bits() - 3):  # what lies beyond the end is zero
                 agree(intrinsic("extract_bits", t.with_lanes(lanes), load(s, "a", 0, lanes), b.const(UInt(32, lanes), at)), {"a": s})
+            for at in (-3, -t.bits() - 1, 2 * t.bits() + 9):  # below 0 zeros come in
+                agree(intrinsic("extract_bits", t.with_lanes(lanes), load(s, "a", 0, lanes), b.const(Int(32, lanes), at)), {"a": s})
+                agree(intrinsic("extract_bits", s.with_lanes(lanes), load(t, "a", 0, lanes), b.const(Int(32, lanes), at)), {"a": t})
 
 
 @pytest.mark.parametrize("lanes", LANES)
