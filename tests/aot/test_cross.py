@@ -78,6 +78,16 @@ def test_objects_are_of_the_machine_asked_for(tmp_path: Path, name: str, elf: tu
     assert machine((tmp_path / "far.o").read_bytes()) == elf
 
 
+@needs_zig
+def test_programs_linked_by_ziglang_find_what_the_processor_has(tmp_path: Path) -> None:
+    """The compilers' own builtin finds nothing there."""
+    f, p, k = blur("far")
+    f.compile_to_static_library(str(tmp_path / "far"), [p, k], "far", hl.Target("host"))
+    (tmp_path / "main.c").write_text(CALL_FAR)
+    subprocess.run([*ZIG, "cc", "-O1", "main.c", "far.a", "-o", "main"], cwd=tmp_path, check=True)
+    assert EXPECTED in run_program([str(tmp_path / "main")], tmp_path).stdout
+
+
 MACH_O = {"arm-64-osx": (0x0100000C, "aarch64-macos"), "x86-64-osx-sse41-avx-avx2": (0x01000007, "x86_64-macos")}
 
 
