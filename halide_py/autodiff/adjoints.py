@@ -90,7 +90,7 @@ class _Update:
 class AdjointSum:
     """The adjoint of something (`what`) with the given dimensions and value types, as it is gathered. `base` is where it starts from
     (default 0), `sizes` how many places there are in each dimension, as far as that is known. Outside of the `region`, if there is one,
-    nothing else may be read: the adjoint is 0 there."""
+    nothing else may be read: the adjoint is 0 there. `leaves_out`, once it is built: places in between may have got nothing."""
 
     name: str
     args: tuple[str, ...]
@@ -100,6 +100,7 @@ class AdjointSum:
     base: list[n.Expr] | None = None
     sizes: tuple[int | None, ...] = ()
     region: Region = ()
+    leaves_out: bool = False
 
     def add(self, index: int, c: Contribution, where: str) -> None:
         """One more contribution, to value `index`, from the definition that `where` names."""
@@ -136,6 +137,7 @@ class AdjointSum:
         domains: dict[object, RDom] = {}
         for index, c, where in self.contributions:
             for p in placed_pieces(c, self.variables()):
+                self.leaves_out = self.leaves_out or p.is_scatter() or any(k.mask & n.Mod.bit for k in p.conditions)
                 if p.is_pure():
                     placed[index].append(p)
                     continue

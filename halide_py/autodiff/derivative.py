@@ -7,6 +7,7 @@ for image processing and deep learning in Halide, ACM TOG 37(4), 2018; behaviour
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -103,6 +104,7 @@ class _Pass:
         self.stages: dict[tuple[Function, int], Func | CompileError] = {}
         self.inputs: dict[Parameter, Func | CompileError] = {}
         self.adjoints: set[str] = {adjoint.name()}
+        self.perhaps_unused: set[Function] = set()
         self.kept: list[Func] = []
         self.notes: list[str] = []
         self.waiting: dict[FuncRule, dict[Function, Func]] = {}
@@ -145,6 +147,8 @@ class _Pass:
         """The contributions of a stage to what it read."""
         for leaf, term in leaves:
             self.add(self._sum_of(leaf), stage, leaf, term)
+            if isinstance(leaf, n.Call) and isinstance(leaf.func, Function) and (stage.perhaps_unused or not b.is_true(term.guard)):
+                self.perhaps_unused.add(leaf.func)
 
     def _sum_of(self, leaf: n.Expr) -> AdjointSum:
         assert isinstance(leaf, (n.Call, n.Variable))
@@ -172,7 +176,10 @@ class _Pass:
     def _function(self, f: Function) -> None:
         s, rule = self.sums.get(f), rule_of(f)
         if s is not None:
-            self._behind(f, self.finish(s))
+            adjoint = self.finish(s)
+            if s.leaves_out:
+                self.perhaps_unused.add(f)
+            self._behind(f, adjoint)
         elif rule is not None:
             self._result(rule, f, None)
 
@@ -186,15 +193,20 @@ class _Pass:
         region = self.regions.of[f]
         for k in range(len(f.updates), 0, -1):
             self.stages[f, k] = adjoint
-            stage = stage_of(f, k, region[k], self.regions.inlined)
+            stage = self._stage(f, k)
             before = reverse_update(self, stage, adjoint)
+            if before is not adjoint:  # places that are written over
+                self.perhaps_unused.add(f)
             adjoint = reverse_loop(self, stage, adjoint, region[k - 1]) if before is None else before
         self.stages[f, 0] = adjoint
-        stage = stage_of(f, 0, region[0], self.regions.inlined)
-        leaves = reverse(
-            seeds(stage, stage.values, reads(adjoint, stage.args), b.TRUE), stage.where(), lambda term: self._keep(stage, term)
-        )
+        stage = self._stage(f, 0)
+        given = seeds(stage, stage.values, reads(adjoint, stage.args), b.TRUE)
+        leaves = reverse(given, stage.where(), lambda term: self._keep(stage, term), stage.perhaps_unused)
         self.spread(stage, leaves)
+
+    def _stage(self, f: Function, k: int) -> Stage:
+        stage = stage_of(f, k, self.regions.of[f][k], self.regions.inlined)
+        return dataclasses.replace(stage, perhaps_unused=f in self.perhaps_unused)
 
     def _result(self, rule: FuncRule, f: Function, adjoint: Func | None) -> None:
         """The adjoint of one result of a rule, None for zero; behind the last result that the output depends on, the rule is asked."""
@@ -210,6 +222,8 @@ class _Pass:
         )
         for one in given:
             self._sum_for(one.target).add(one.index, one.contribution, rule.title())
+            if isinstance(one.target, Function) and not self.perhaps_unused.isdisjoint(rule.outputs):
+                self.perhaps_unused.add(one.target)
         for leaf, term in leaves:
             at = leaf.args if isinstance(leaf, n.Call) else ()
             self._sum_of(leaf).add(leaf.value_index if isinstance(leaf, n.Call) else 0, Contribution(at, term, ()), rule.title())

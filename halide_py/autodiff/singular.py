@@ -1,9 +1,11 @@
 """Which partials may be infinite or NaN where nobody uses the result: 1/x, log(x), a function of the user's; and products with such values.
 
 `g[x] = sqrt(f[x])`, `h[x] = select(f[x] > 0, g[x], 0)`: the condition keeps the value of g back where it has no derivative, but in another
-Func. What arrives at g is the adjoint 0, and 0 * inf would be NaN. Forward, the tangent of `sqrt(max(f[x], 0))` is 0 times such a partial
-where f[x] < 0. Limits: products inside of sums over a domain look at their own
-expression only, not into the Funcs they read: a test for each term would cost matrix products and convolutions most of their speed.
+Func. What arrives at g is the adjoint 0, and 0 * inf would be NaN. So it is where an update writes over a value, or nobody reads it. Where
+no condition or update is between a Func and the output, nothing is changed: NaN then says that a value in use has no derivative. Forward,
+the tangent of `sqrt(max(f[x], 0))` is 0 times an infinite partial where f[x] < 0. Limits: products inside of sums over a domain look at
+their own expression only, not into the Funcs they read: a test for each term would cost matrix products and convolutions most of their
+speed.
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ Region = tuple[Interval, ...]
 @dataclass
 class Stage:
     """Definition `index` of `function` (0: the pure one) over axes. `pure` lists the dimensions that are free, `own` the calls of the
-    Function itself, distinct, those that others depend on first."""
+    Function itself, distinct, those that others depend on first. `perhaps_unused`: adjoints may be 0 because a condition or an update keeps
+    the value from being used."""
 
     function: Function
     index: int
@@ -42,6 +43,7 @@ class Stage:
     axes: tuple[Axis, ...]
     pure: frozenset[int]
     own: tuple[n.Call, ...] = field(default_factory=tuple)
+    perhaps_unused: bool = False
 
     def where(self) -> str:
         """The definition, for messages."""

@@ -2,8 +2,8 @@
 
 Each node is visited once, users before operands, its adjoint being the sum of what its users gave it. A condition under which a node is
 used at all (the branch of a select, the winner of a max) travels along as a guard instead of becoming a factor of zero, so that
-0 * inf never turns into NaN; where that condition stands in another Func, only the adjoint 0 arrives, and what functions and quotients
-make of it is 0 (`singular`). Limits: integers are constants (a float that becomes an integer passes nothing on). Source: Griewank and
+0 * inf never turns into NaN; where that condition stands in another Func, the adjoint 0 arrives, and what functions and quotients make of
+it is 0 (`singular`). Limits: integers are constants (a float that becomes an integer passes nothing on). Source: Griewank and
 Walther, Evaluating Derivatives, 2nd ed., section 3.2 (incremental reverse mode).
 """
 
@@ -111,10 +111,13 @@ def expand_lets(e: n.Expr) -> n.Expr:
 Keep = Callable[[Term], Term]
 
 
-def reverse(seeds: Sequence[tuple[n.Expr, Term]], where: str, keep: Keep | None = None) -> list[tuple[n.Expr, Term]]:
+def reverse(
+    seeds: Sequence[tuple[n.Expr, Term]], where: str, keep: Keep | None = None, perhaps_unused: bool = False
+) -> list[tuple[n.Expr, Term]]:
     """The adjoints of the leaves under some roots, each root given with its own adjoint. `where` names the definition for messages.
 
     `keep` is offered the adjoint of each sum that several leaves stand under, to put it into a Func of its own: they all start from it.
+    `perhaps_unused`: an adjoint of 0 may mean that nobody uses the value.
     """
     terms: dict[n.Expr, list[Term]] = {}
     for root, term in seeds:
@@ -134,7 +137,7 @@ def reverse(seeds: Sequence[tuple[n.Expr, Term]], where: str, keep: Keep | None 
             leaves.append((e, adjoint))
             continue
         operands = e.children()
-        singular = may_be_singular(e, keep is not None)
+        singular = perhaps_unused and may_be_singular(e, keep is not None)
         for operand, given in zip(operands, ask_hook(rule_for(e, where), e, operands, adjoint, where)):
             if given is not None and operand in active:
                 given = Term(quiet(given.value, adjoint.value), given.guard) if singular else given

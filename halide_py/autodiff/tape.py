@@ -164,7 +164,7 @@ def reverse_loop(ctx: Context, stage: Stage, adjoint: Func, region: Region) -> F
         n.Call(t, state.name(), tuple(tape.history(1, b.i32(0))), n.CallType.Halide, state.function, i)
         for i, t in enumerate(adjoint.function.types)
     ]
-    leaves = reverse(seeds(now, now.values, incoming, now.predicate), stage.where())
+    leaves = reverse(seeds(now, now.values, incoming, now.predicate), stage.where(), None, stage.perhaps_unused)
     reads_of = {node: key for key, node in saved.items()}
     others = [(leaf, term) for leaf, term in leaves if leaf not in reads_of]
     given: dict[_Place, dict[int, Term]] = {}

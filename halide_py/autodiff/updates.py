@@ -79,7 +79,7 @@ def is_sum(ctx: Context, stage: Stage, adjoint: Func) -> bool:
     if [c.args for c in stage.own] != [stage.args] or mentions_own(stage, [*stage.args, stage.predicate]):
         return False
     at = reads(adjoint, stage.args)
-    leaves = reverse(seeds(stage, stage.values, at, stage.predicate), stage.where())
+    leaves = reverse(seeds(stage, stage.values, at, stage.predicate), stage.where(), None, stage.perhaps_unused)
     own = {leaf.value_index: term for leaf, term in leaves if isinstance(leaf, n.Call) and is_own(stage.function, leaf)}
     others = [(leaf, term) for leaf, term in leaves if not (isinstance(leaf, n.Call) and is_own(stage.function, leaf))]
     predicate = simplify(stage.predicate)
@@ -129,7 +129,7 @@ def _independent(ctx: Context, stage: Stage, adjoint: Func) -> Func:
     value = {(c.args, i): e for c in stage.own for i, e in enumerate(reads(before, c.args))}
     args, values = (tuple(replace_own(f, e, value) for e in each) for each in (stage.args, stage.values))
     now = dataclasses.replace(stage, args=args, values=values, predicate=replace_own(f, stage.predicate, value), own=())
-    leaves = reverse(seeds(now, values, reads(adjoint, args), now.predicate), stage.where())
+    leaves = reverse(seeds(now, values, reads(adjoint, args), now.predicate), stage.where(), None, stage.perhaps_unused)
     s = ctx.adjoint_sum(f, stage.index - 1)
     written = place(writes(now), s.variables())
     s.base = [b.select(written.condition(), b.const(a.type, 0), a) for a in reads(adjoint, s.variables())]
@@ -202,7 +202,8 @@ def _selection(ctx: Context, stage: Stage, adjoint: Func, condition: n.Expr, new
         return reads(winner, at)[-1]
 
     guard = b.and_(stage.predicate, n.EQ(last(stage.args), number))
-    ctx.spread(stage, reverse(seeds(stage, new, reads(adjoint, stage.args), guard), stage.where()))
+    leaves = reverse(seeds(stage, new, reads(adjoint, stage.args), guard), stage.where(), None, stage.perhaps_unused)
+    ctx.spread(stage, leaves)
     untouched = n.LT(last(s.variables()), b.const(number.type, 0))
     s.base = [b.select(untouched, a, b.const(a.type, 0)) for a in reads(adjoint, s.variables())]
     return ctx.finish(s)

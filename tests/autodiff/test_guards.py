@@ -49,6 +49,33 @@ def test_a_condition_in_another_func(name: str) -> None:
     np.testing.assert_allclose(np.array(hl.propagate_adjoints(apart)[p].realize([3])), expected, rtol=1e-12)
 
 
+def test_places_that_are_written_over_or_left_out() -> None:
+    """`g[x] = log(a[x])`, `g[0] = 0`: the adjoint of the first values is 0 at 0. So it is at places that no consumer reads."""
+    p, data = image(1), np.array([0.0, 2, 4, -1, 5])
+    over = func("over", x, hl.log(p[x]))
+    over[0] = ZERO
+    over[hl.RDom([(3, 1)])] = p[1]
+    strided = func("strided", x, hl.sqrt(p[x]) / p[x])
+    r = hl.RDom([(0, 5)])
+    r.where(p[r] > 0)
+    left_out = func("left_out", hl.sum(func("g", x, hl.log(p[x]) * p[x])[r]))
+    for f, size, expected in ((over, 5, [0, 1.5, 0.25, 0, 0.2]), (func("f", x, strided[2 * x + 2]), 2, [0, 0, -1 / 16, 0, -0.5 * 5**-1.5]),
+                              (left_out, 0, [0, np.log(2) + 1, np.log(4) + 1, 0, np.log(5) + 1])):
+        loss = total(f, size, weight=lambda i: 1) if size else f
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(run(hl.propagate_adjoints(loss)[p], (5,), {p.name(): data}), expected, rtol=1e-12)
+
+
+def test_values_in_use_without_derivative_stay_nan() -> None:
+    """The sum of exponentials that overflow: no condition leaves anything out, and no number may look like a derivative."""
+    p, r = image(1), hl.RDom([(0, 3)])
+    e = func("e", x, hl.exp(p[x]))
+    loss = func("loss", hl.log(hl.sum(e[r])) - p[0])
+    with np.errstate(all="ignore"):
+        got = run(hl.propagate_adjoints(loss)[p], (3,), {p.name(): np.array([1.0, 2, 800])})
+    assert np.isnan(got[2])
+
+
 def test_products_with_values_of_other_funcs() -> None:
     """The force of a charge on itself is infinite, and left out later on."""
     def energy(places: Any, charges: Any) -> hl.Func:
