@@ -208,7 +208,7 @@ def ask_hook(hook: Hook, e: n.Expr, operands: Sequence[n.Expr], adjoint: Term, w
 
 
 def _check_variables(given: Sequence[Term | None], adjoint: Term, hook: Hook, e: n.Expr, where: str) -> None:
-    known = {**free_variables(e), **free_variables(adjoint.value)}
+    known = free_variables([e, adjoint.value, adjoint.guard])
     for i, term in enumerate(given):
         stray = (
             [v.name for v in free_variables([term.value, term.guard]).values() if v.name not in known and v.param is None] if term else []

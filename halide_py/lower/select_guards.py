@@ -68,6 +68,9 @@ def _parts(condition: n.Expr) -> tuple[n.Expr, n.Expr]:
     """A condition as the conjunction of what compares variables and the rest; either may be TRUE."""
     if _compares_variables(condition):
         return condition, b.TRUE
+    if isinstance(condition, n.Call) and condition.name == "likely":
+        plain, rest = _parts(condition.args[0])
+        return plain if b.is_true(plain) else b.likely(plain), rest
     if not isinstance(condition, n.And):
         return b.TRUE, condition
     first, second = _parts(condition.a), _parts(condition.b)

@@ -61,7 +61,9 @@ def boxes_of(outputs: Sequence[Function], shapes: Any, mins: Any) -> Iterator[Bo
 
 
 def conjuncts(e: n.Expr) -> list[n.Expr]:
-    """The parts of a conjunction, one by one."""
+    """The parts of a conjunction, one by one, without marks of what is likely."""
+    if isinstance(e, n.Call) and e.name == "likely":
+        return conjuncts(e.args[0])
     return [*conjuncts(e.a), *conjuncts(e.b)] if isinstance(e, n.And) else [e]
 
 

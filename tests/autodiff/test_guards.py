@@ -197,3 +197,27 @@ def test_places_that_a_func_limits() -> None:
         return total(func("f", x, near[index[x]] * at[x]), 4)
 
     check(build, rng.normal(size=5), np.array([0.3, 2.5, 7.2, -3.1]), compiled=True)
+
+
+def test_likely_conditions_of_data_keep_others_in_range() -> None:
+    """A gather from a looked-up place (`likely(0 <= y && y < 3 && x == at[y])`), of a term that is guarded by data itself."""
+    def build(a: Any, c: Any) -> hl.Func:
+        r = hl.RDom([(0, 3)])
+        f = func("f", x, hl.tanh(a[hl.clamp(x, 0, 4)]))
+        kept = func("kept", x, hl.select(a[hl.clamp(x, 0, 4)] > -9, f[x], ZERO))
+        out = func("out", x, ZERO)
+        out[r] += hl.log(hl.abs(c[r + 2]) + 0.2) * c[r + 1] * kept[hl.clamp(hl.i32(c[r] * 2), 0, 4)]
+        return total(out, 3)
+
+    check(build, rng.normal(size=5), rng.normal(size=5), compiled=True)
+
+
+def test_a_rule_under_a_condition_on_another_variable() -> None:
+    """The adjoint of a call carries the condition it stands under, and so may what its rule gives."""
+    cube = hl.extern("double cube1(double v)", source="double cube1(double v) { return v * v * v; }")
+    cube.gradient(lambda adjoint, result, v: 3 * adjoint * v * v)
+
+    def build(a: Any) -> hl.Func:
+        return total(func("f", x, y, hl.select(y > 1, cube(a[x]), a[x])), 3, 4)
+
+    check(build, rng.normal(size=3), compiled=True)
