@@ -6,7 +6,7 @@ from ..errors import InternalError
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.types import INT32, Int, Type
-from . import patterns
+from . import memory, patterns
 from . import vectors as v
 from .ctypes_of import is_half, short_type, value_bits, value_type
 from .emitter import HANDLERS, MASKS, Emitter
@@ -44,6 +44,10 @@ def cast(em: Emitter, e: n.Cast, start: int, count: int) -> str:
     if target == source:
         text = em.emit(e.value, start, count)
         return round_half(em, t, count, text) if is_half(t) and not (is_half(s) and s.code() == t.code()) else text
+    if isinstance(e.value, n.Load) and s.is_int_or_uint() and s.bits() in (8, 16) and t.bits() >= 2 * s.bits():
+        words = memory.every_second(em, e.value, start, count)
+        if words:
+            return v.convert(em, words, f"{source[0]}{2 * s.bits()}", target, count)
     width = em.native(s)
     if count <= width or t.is_float():
         return _in_slices(em, e, start, count, source, target)

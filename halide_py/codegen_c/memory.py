@@ -169,6 +169,24 @@ def _load_strided(em: Emitter, e: n.Load, line: Line, kind: str, start: int, cou
     return v.pick(em, kind, sources, wanted)
 
 
+def every_second(em: Emitter, e: n.Load, start: int, count: int) -> str:
+    """Every second of adjacent integers, as numbers of twice their width: they are halves of these, where the other halves may be read too.
+    Else ""."""
+    line, kind = line_of(e.index, start, count), memory_kind(e.type)
+    low, high = em.strided.get((e.name, line.base, line.stride, e.type), (0, -1)) if line is not None and line.stride == 2 else (0, -1)
+    if line is None or not low <= line.offset <= high or 2 * count * e.type.bytes() > em.machine.vector_bytes:
+        return ""
+    second = (line.offset - low) % 2
+    begin, bits = line.offset - second, 8 * e.type.bytes()
+    if begin + 2 * count - 1 > high:
+        return ""
+    wide = em.vector_type(f"{kind[0]}{2 * bits}", count)
+    whole = f"({wide}){_shared_dense(em, e, line.base, begin, kind, 2 * count)}"
+    if second:
+        return f"({whole} >> {bits})"
+    return f"({whole} & (uint{2 * bits}_t){(1 << bits) - 1})" if kind[0] == "u" else f"(({whole} << {bits}) >> {bits})"
+
+
 def _shared_dense(em: Emitter, e: n.Load, base: n.Expr | None, offset: int, kind: str, count: int) -> str:
     key = ("dense", e.name, base, offset, kind, count)
     found = em.memo.get(key)

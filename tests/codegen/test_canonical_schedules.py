@@ -257,3 +257,11 @@ def test_bytes_at_computed_places_are_inserted_one_by_one(tmp_path: Path) -> Non
     out.vectorize(x, 8)
     out.compile_to_assembly(str(tmp_path / "out.s"), [source], "out", hl.Target(TARGET))
     assert len(re.findall(r"vpinsrb\s+\$\d, \(", (tmp_path / "out.s").read_text())) >= 7
+
+
+def test_halves_of_words_are_widened_without_shuffles(tmp_path: Path) -> None:
+    source, out = image(hl.Int(16), 1), hl.Func("out")
+    out[x] = hl.i32(source[2 * x]) - hl.i32(source[2 * x + 1])
+    out.vectorize(x, 8)
+    loop = innermost_loops(c_text(out, [source], tmp_path))[0]
+    assert counts(loop) == (1, 1) and "shuffle" not in loop and loop.count(">> 16") == 2

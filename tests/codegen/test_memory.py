@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from c_run import build, call, function, load, loop, machine, ramp, run, store, var
 
+import halide_py as hl
 from halide_py.codegen_c import generate
 from halide_py.codegen_c.allocations import stack_elements
 from halide_py.ir import build as b
@@ -202,3 +203,20 @@ def test_the_size_of_an_allocation_is_counted_beyond_int32() -> None:
     large = n.Allocate("big", U8, n.MemoryType.Auto, sizes, b.TRUE, 0, b.NOTHING)
     assert stack_elements(large) is None
     assert stack_elements(n.Allocate("small", U8, n.MemoryType.Auto, sizes[:1], b.TRUE, 8, b.NOTHING)) == 4096 + 8
+
+
+@pytest.mark.parametrize("lanes", [4, 16, 32])
+@pytest.mark.parametrize("t", [hl.UInt(8), hl.Int(8), hl.UInt(16), hl.Int(16)])
+def test_every_second_element_widened(t: hl.Type, lanes: int) -> None:
+    """Both of each pair, and one of them alone, beginning at an even and at an odd place."""
+    x, values = hl.Var("x"), (np.arange(131) * 1021).astype(numpy_type(t))
+    source, funcs, expected = hl.Buffer(values), [], []
+    for first in (0, 1):
+        even, odd = values[first:first + 128:2].astype(np.int64), values[first + 1:first + 129:2].astype(np.int64)
+        pairs, alone = hl.Func("pairs"), hl.Func("alone")
+        pairs[x] = hl.i64(source[2 * x + first]) * 3 + hl.i32(source[2 * x + first + 1])
+        alone[x] = hl.i64(hl.f32(source[2 * x + first]))
+        funcs += [pairs.vectorize(x, lanes), alone.vectorize(x, lanes)]
+        expected += [even * 3 + odd, even]
+    for got, wanted in zip(hl.Pipeline(funcs).realize([64]), expected):
+        np.testing.assert_array_equal(np.array(got), wanted)
