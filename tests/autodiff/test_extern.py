@@ -6,8 +6,10 @@ import ctypes
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import cffi
 import numpy as np
 import pytest
 
@@ -300,3 +302,68 @@ def test_rules_that_take_something_else() -> None:
     for f, name in ((one, "few1"), (two, "lambda"), (many, "few2")):
         with pytest.raises(hl.HalideError, match=rf"rule .*{name}.* takes \(adjoint.*is given 3: adjoint, result, then each argument.*test_extern.py:\d+"):
             hl.propagate_adjoints(f)
+
+
+def gives(f: Any) -> None:
+    """A function of two numbers, v * n, with its rule, at some places."""
+    f.gradient(lambda adjoint, result, v, k: (adjoint * hl.f64(k), None))
+    b, g = hl.Buffer(np.array([0.5, -1.0, 2.0])), hl.Func("g")
+    g[x] = f(b[x], x + 2)
+    np.testing.assert_array_equal(np.array(g.realize([3])), [1, -3, 8])
+    np.testing.assert_array_equal(np.array(hl.propagate_adjoints(g)[b].realize([3])), [2, 3, 4])
+
+
+def test_address_of_functions_of_cffi_and_numba() -> None:
+    """A Numba cfunc has an `address`, and itself as a function of ctypes."""
+    ffi = cffi.FFI()
+    gives(hl.extern("double scaled_cffi(double v, int n)", address=ffi.callback("double(double, int)", lambda v, n: v * n)))
+    with pytest.raises(hl.HalideError, match=r"is one of \(float64, uint32\) -> float64"):
+        hl.extern("double scaled_wrong(double v, int n)", address=ffi.callback("double(double, unsigned)", lambda v, n: v * n))
+
+    function = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double, ctypes.c_int32)(lambda v, n: v * n)
+    compiled = SimpleNamespace(ctypes=function, address=ctypes.cast(function, ctypes.c_void_p).value)
+    gives(hl.extern("double scaled_numba(double v, int n)", address=compiled))
+    with pytest.raises(hl.HalideError, match=r"is one of \(float64, int32\) -> float64"):
+        hl.extern("float scaled_other(float v, int n)", address=compiled)
+
+
+def test_static_library(tmp_path: Path) -> None:
+    (tmp_path / "s.c").write_text("double scaled_static(double v, int n) { return v * n; }")
+    subprocess.run(["gcc", "-c", "-fPIC", "-o", str(tmp_path / "s.o"), str(tmp_path / "s.c")], check=True)
+    subprocess.run(["ar", "rcs", str(tmp_path / "libs.a"), str(tmp_path / "s.o")], check=True)
+    gives(hl.extern("double scaled_static(double v, int n)", objects=tmp_path / "libs.a"))
+
+
+STAGE = """
+#include "HalideRuntime.h"
+int STAGE(halide_buffer_t *in, double k, halide_buffer_t *out) {
+    if (in->host == nullptr) { in->dim[0] = out->dim[0]; return 0; }
+    double *a = (double *)in->host, *o = (double *)out->host;
+    for (int i = 0; i < out->dim[0].extent; i++) o[i] = k * a[(i + out->dim[0].min - in->dim[0].min) * in->dim[0].stride];
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("how", ["registered", "given"])
+def test_rule_of_an_extern_stage_in_c(how: str) -> None:
+    """For a Func and a Param; the rule that one stage is given goes before the registered one."""
+    name = f"scale_{how}"
+    b, k, g, f = hl.Buffer(np.array([1.0, 2, 3, 4])), hl.Param(hl.Float(64), "k", 3.0), hl.Func("g"), hl.Func("f")
+
+    def rule(adjoint: hl.Func, result: hl.Func, given: hl.Func, by: Any) -> Any:
+        d, rate, r = hl.Func("d"), hl.Func("rate"), hl.RDom([(0, 4)])
+        d[x] = adjoint[x] * by
+        rate[()] = hl.sum(adjoint[r] * given[r])
+        return d, rate
+
+    def wrong(*given: Any) -> Any:
+        raise AssertionError("the stage has a rule of its own")
+
+    hl.register_extern_stage_gradient(name, rule if how == "registered" else wrong)
+    g[x] = b[x] * b[x]
+    g.compute_root()
+    f.define_extern(name, [g, k], hl.Float(64), 1, source=STAGE.replace("STAGE", name), **({} if how == "registered" else {"gradient": rule}))
+    d = hl.propagate_adjoints(f, hl.Buffer(np.array([1.0, 1, 2, 2])))
+    np.testing.assert_array_equal(np.array(d[b].realize([4])), [6, 12, 36, 48])
+    assert float(np.array(d[k].realize([]))) == 1 + 4 + 18 + 32
