@@ -85,7 +85,7 @@ def mentions(root: n.Node, name: str) -> bool:
         if getattr(one, "name", None) == name and isinstance(one, (n.Variable, n.Load, n.Store, n.Provide, n.Call)):
             return True
         seen.add(one)
-        stack += [k for k in one.children() if k.symbols & bit]
+        stack += [k for k in one.children()[::-1] if k.symbols & bit]  # what comes first is often there
     return False
 
 

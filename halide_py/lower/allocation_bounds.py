@@ -55,6 +55,7 @@ class AllocationBounds:
 
     def __init__(self, env: Environment, values: FuncValues, nests: Nests) -> None:
         self.env, self.values, self.nests = env, values, nests
+        self.exceeding = {nest.function.name for nest in nests.stages if nest.exceeds}
         self.live: set[str] = set()  # Funcs whose box is looked for in what is being visited
         self.bits = 0  # their symbols
 
@@ -119,8 +120,7 @@ class AllocationBounds:
 
     def _overshoots(self, s: n.Realize) -> bool:
         """Whether more of a Func inside the Realize is computed than is asked for: its excess reads more than is computed."""
-        inside = {p.name for p in nodes_of(s.body, n.Produce)} - {s.name}
-        return any(nest.exceeds and nest.function.name in inside for nest in self.nests.stages)
+        return any(p.name in self.exceeding and p.name != s.name for p in nodes_of(s.body, n.Produce))
 
     def realize(self, s: n.Realize) -> tuple[n.Stmt, Boxes]:
         """Close the box of one Realize with lets around it."""

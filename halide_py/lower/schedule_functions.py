@@ -252,9 +252,10 @@ def inject(placements: Mapping[Function, Placement], production: n.Stmt, s: n.St
         if not used:
             return op  # a stage with a loop of that name, but no use: the Bloom filter lets some through
         around, body = peel(op.body, [f.name for f in used])
-        body = rec(body)
         here = placements[used[0]].compute(op.name)
-        if here:
+        if not here:
+            body = rec(body)
+        else:
             if len(used) < len(group):
                 idle = next(f for f in group if f not in used)
                 raise CompileError(f"Func {idle.name} is not used in loop {describe(op.name)}, but shares loops by compute_with() with "

@@ -22,7 +22,7 @@ from ..ir.parameter import Parameter
 from ..ir.traverse import Handler, Rec, mentions, rewrite
 from ..ir.types import INT32, INT64, UInt
 from .buffers import error, known_field
-from .extern_stages import BUFFER_MARKS, buffer_around, passed_buffer
+from .extern_stages import BUFFER_MARKS, buffer_around, passed_buffer, passed_to_extern
 from .tuples import element_functions
 
 Index = Callable[[Sequence[n.Expr]], n.Expr]
@@ -110,7 +110,7 @@ class _Storage:
 
 def storage_flattening(stmt: n.Stmt, functions: Mapping[str, Function], args: Sequence[LoweredArgument]) -> n.Stmt:
     """Flatten everything. `functions` maps names to all Functions of the pipeline; `args` has the buffers the caller passes."""
-    elements = element_functions(functions)
+    elements, passed = element_functions(functions), passed_to_extern(stmt)
     buffers = [a for a in args if a.is_buffer()]
     params = {a.name: a.param for a in buffers}
     indices: dict[str, Index] = {a.name: _outside_index(a.name, a.dimensions, a.param) for a in buffers}
@@ -139,7 +139,7 @@ def storage_flattening(stmt: n.Stmt, functions: Mapping[str, Function], args: Se
         indices[r.name] = storage.index
         # The same access means another address in another realization, so nothing found there may be used here.
         body = rewrite(r.body, handlers) if again else rec(r.body)
-        if mentions(body, f"{r.name}.buffer"):
+        if r.name in passed and mentions(body, f"{r.name}.buffer"):
             body = n.LetStmt(f"{r.name}.buffer", buffer_around(r.name, r.types[0], storage.mins, extents, storage.strides), body)
         inner = n.Allocate(r.name, r.types[0], r.memory, tuple(storage.allocated), rec(r.condition), 0, body)
         return b.let_stmts(storage.lets, b.block([*storage.asserts, inner]))
