@@ -29,50 +29,61 @@ _F16_OF_F32 = ("const {u} bits = ({u})f, a = bits & 0x7fffffffu, moved = ({u})((
 _BF16_OF_F32 = "return ({u})f >> 16;"
 
 
-def _instructions(em: Emitter, t: Type, count: int) -> tuple[str, str] | None:
-    """The bodies to widen and to narrow where the machine converts a whole register; the narrow ones are halfwords."""
-    if t.is_bfloat() or em.machine.compiler != "gcc":
+def _instructions(em: Emitter, t: Type, count: int) -> tuple[str, str, str] | None:
+    """Where the machine converts a whole register: the instruction set, and gcc's text to widen and to narrow; the narrow ones are
+    halfwords."""
+    if t.is_bfloat() or em.machine.compiler == "clang":
         return None
     if count == 8 and em.machine.has("f16c"):
-        return f"__builtin_ia32_vcvtph2ps256(({em.vector_type('i16', 8)}){{x}})", "__builtin_ia32_vcvtps2ph256({x}, 0)"
+        return "f16c", f"__builtin_ia32_vcvtph2ps256(({em.vector_type('i16', 8)}){{x}})", "__builtin_ia32_vcvtps2ph256({x}, 0)"
     if count == 16 and em.machine.has("avx512f"):
         f, i = em.vector_type("f32", 16), em.vector_type("i16", 16)
-        return (f"__builtin_ia32_vcvtph2ps512_mask(({i}){{x}}, ({f}){{{{}}}}, (uint16_t)-1, 4)",
+        return ("avx512f", f"__builtin_ia32_vcvtph2ps512_mask(({i}){{x}}, ({f}){{{{}}}}, (uint16_t)-1, 4)",
                 f"__builtin_ia32_vcvtps2ph512_mask({{x}}, 0, ({i}){{{{}}}}, (uint16_t)-1)")
     return None
 
 
-def _helper(em: Emitter, name: str, count: int, result: str, argument: str, body: str) -> str:
+def _helper(em: Emitter, name: str, count: int, result: str, argument: str, body: str, needs: str = "", own: str = "") -> str:
+    """A function of vectors; `own` is the expression that gcc has for it on machines with what it needs."""
     types = {k: em.vector_type(f"{k}32", count) for k in "fiu"}
     kind, letter = argument.split()
-    return em.unit.vector_helper(f"{name}x{count}", types["f"] if result == "f" else types["u"], f"{em.vector_type(kind, count)} "
-                                                                                                 f"{letter}", body.format(**types))
+    text = body.format(**types)
+    return em.unit.vector_helper(f"{name}x{count}", types[result], f"{em.vector_type(kind, count)} {letter}",
+                                 v.of_gcc(em, needs, f"return {own};", text) if own else text)
 
 
 def rounded(em: Emitter, t: Type, count: int, text: str) -> str:
     """Floats rounded to half floats, still as floats."""
     whole = _instructions(em, t, count)
-    if whole is not None:
-        return f"(({em.vector_type('f32', count)}){whole[0].format(x=whole[1].format(x=text))})"
+    floats = em.vector_type("f32", count)
+    if whole is not None and em.machine.compiler == "gcc":
+        return f"(({floats}){whole[1].format(x=whole[2].format(x=text))})"
+    own = (whole[0], f"({floats}){whole[1].format(x=whole[2].format(x='f'))}") if whole is not None else ()
     name, body = ("hl_round_bf16", _ROUND_BF16) if t.is_bfloat() else ("hl_round_f16", _ROUND_F16)
-    return f"{_helper(em, name, count, 'f', 'f32 f', body)}({text})"
+    return f"{_helper(em, name, count, 'f', 'f32 f', body, *own)}({text})"
 
 
 def from_memory(em: Emitter, t: Type, count: int, text: str) -> str:
     """Half floats as they lie in memory, as floats."""
     whole = _instructions(em, t, count)
-    if whole is not None:
-        return f"(({em.vector_type('f32', count)}){whole[0].format(x=text)})"
+    floats = em.vector_type("f32", count)
+    if whole is not None and em.machine.compiler == "gcc":
+        return f"(({floats}){whole[1].format(x=text)})"
+    own = (whole[0], f"({floats}){whole[1].format(x='a')}") if whole is not None else ()
     name, body = ("hl_f32_of_bf16", _F32_OF_BF16) if t.is_bfloat() else ("hl_f32_of_f16", _F32_OF_F16)
-    return f"{_helper(em, name, count, 'f', 'u16 a', body)}({text})"
+    return f"{_helper(em, name, count, 'f', 'u16 a', body, *own)}({text})"
 
 
 def to_memory(em: Emitter, t: Type, width: int, parts: list[str]) -> str:
     """Rounded floats, `width` in each of the parts, as they are stored."""
     whole = _instructions(em, t, width)
-    if whole is not None:
-        u16 = em.vector_type("u16", width)
-        return v.join(em, "u16", [em.name(u16, f"({u16}){whole[1].format(x=p)}") for p in parts], width)
+    u16, floats = em.vector_type("u16", width), em.vector_type("f32", width)
+    if whole is not None and em.machine.compiler == "gcc":
+        return v.join(em, "u16", [em.name(u16, f"({u16}){whole[2].format(x=p)}") for p in parts], width)
     name, body = ("hl_bf16_of_f32", _BF16_OF_F32) if t.is_bfloat() else ("hl_f16_of_f32", _F16_OF_F32)
     helper = _helper(em, name, width, "u", "f32 f", body)
+    if whole is not None:
+        body = v.of_gcc(em, whole[0], f"return ({u16}){whole[2].format(x='f')};", f"return __builtin_convertvector({helper}(f), {u16});")
+        stored = em.unit.vector_helper(f"hl_stored_f16x{width}", u16, f"{floats} f", body)
+        return v.join(em, "u16", [em.name(u16, f"{stored}({p})") for p in parts], width)
     return v.narrow(em, [f"{helper}({p})" for p in parts], "u32", "u16", width)

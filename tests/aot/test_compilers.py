@@ -84,8 +84,11 @@ def many_operations() -> tuple[hl.Func, hl.ImageParam]:
     """A pipeline that takes what processors have builtins for: conversions, extrema, roots, roundings, masks, gathers, fixed point, half floats."""
     p, f, wide = hl.ImageParam(hl.UInt(8), 2, "image"), hl.Func("many"), hl.Func("wide")
     v = p[x, y]
+    stored = hl.Func("stored")
+    stored[x, y] = hl.f16(v) / hl.f16(3)
+    stored.compute_at(f, y).vectorize(x, 16)
     wide[x, y] = hl.max(hl.i16(v) - 7, 3) * hl.select(v > 100, hl.i16(2), hl.i16(-3)) + hl.i16(hl.u16(v) * 300 / 7)
-    real = hl.sqrt(hl.f32(v)) + hl.floor(hl.f32(wide[x, y]) / 3) + hl.round(hl.f32(v) / 4) + hl.exp(hl.f32(v) / 99) + hl.f32(hl.f16(v) * hl.f16(0.5))
+    real = hl.sqrt(hl.f32(v)) + hl.floor(hl.f32(wide[x, y]) / 3) + hl.round(hl.f32(v) / 4) + hl.exp(hl.f32(v) / 99) + hl.f32(hl.f16(v) * hl.f16(0.5)) + hl.f32(stored[x, y])
     fixed = hl.saturating_add(v, hl.u8(77)) + hl.rounding_halving_add(v, p[x + 1, y]) + hl.absd(v, p[y * 3 % 60, x % 7])
     fixed += hl.u8(hl.saturating_sub(hl.i16(wide[x, y]) * 9, wide[x + 1, y])) ^ hl.u8(hl.mul_shift_right(hl.u16(v) * 211, hl.u16(wide[x, y]), 16))
     fixed ^= hl.u8(hl.mul_shift_right(wide[x, y], wide[x + 1, y] * 31, 16)) ^ hl.u8(hl.saturating_sub(hl.i8(v), hl.i8(wide[x, y]))) ^ hl.u8(hl.i32(v) * 3)
