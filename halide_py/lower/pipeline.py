@@ -27,6 +27,7 @@ from . import (
     allocation_bounds,
     atomics,
     bounds_inference,
+    clamped_indices,
     constant_extents,
     hoist_storage,
     image_checks,
@@ -100,6 +101,8 @@ class Pass(NamedTuple):
 PASSES: tuple[Pass, ...] = (
     # From here on a store is one store.
     Pass("scatter_gather", lambda s, c: scatter_gather.expand_scatters(s)),
+    # Coordinates are as they were written.
+    Pass("clamped_indices", lambda s, c: clamped_indices.mark_clamped_indices(s)),
     # What is not stored needs no inputs.
     Pass("undef", lambda s, c: undef.remove_undef(s)),
     Pass("atomics", lambda s, c: atomics.inject_atomics(s, c.nests.stages)),
