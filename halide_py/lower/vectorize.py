@@ -11,8 +11,8 @@ vectorized loops (innermost first) end up in one flat vector. What does not depe
 * `if_then_else` with a condition that differs between lanes becomes Select, the loads in its values predicated.
 * Inner loops whose ranges differ between lanes run over the union, their bodies guarded.
 * Allocations inside get one more dimension, the lane, densest.
-* `a[i] = a[i] + e` with i the same in all lanes becomes a VectorReduce; updates whose lanes may collide, and calls with effects, fall
-  back to a serial loop over the lanes of that one statement.
+* `a[i] = a[i] + e` with i the same in all lanes becomes a VectorReduce; where lanes may collide, i and e are vectors, if they are work, and
+  their lanes are taken one by one. All else of that kind, and calls with effects, is a serial loop over the lanes of that one statement.
 
 Limits: extents must be constant. Behaviour: Halide's VectorizeLoops.cpp.
 """
@@ -28,6 +28,7 @@ from ..ir.types import BOOL, INT32
 from . import lanes as v
 from .constant_extents import constant_extent
 from .guards import has_effects, predicate, strip_likely
+from .scattered_updates import scattered
 
 _REDUCTIONS: dict[type[n.Expr], n.ReduceOp] = {
     n.Add: n.ReduceOp.Add, n.Mul: n.ReduceOp.Mul, n.Min: n.ReduceOp.Min, n.Max: n.ReduceOp.Max, n.And: n.ReduceOp.And, n.Or: n.ReduceOp.Or,
@@ -245,8 +246,14 @@ class _Widen:
         if index is s.index:
             return s if p is s.predicate else n.Store(s.name, value, index, self.any_lane(p), s.param)
         if reads_itself and not isinstance(index, n.Ramp):
-            return self.serial(s)
+            return scattered(s, rec, self.count, self.fresh_vector) or self.serial(s)
         return n.Store(s.name, self.up(s.value, value), index, self.up(s.predicate, p), s.param)
+
+    def fresh_vector(self) -> str:
+        """A name for a vector that nothing has."""
+        name = self.fresh(f"{self.loop.name}.scattered{len(self.taken)}")
+        self.taken.add(name)
+        return name
 
     def steady(self, s: n.Store, rec: Rec) -> n.Stmt | None:
         """A store with conditions marked likely that differ between lanes (tails of splits): a test that all hold in front of the store

@@ -39,6 +39,9 @@ def if_then_else(c: n.Expr, x: n.Expr, y: n.Expr) -> n.Expr:
     return n.Call(x.type, "if_then_else", (c, x, y), n.CallType.PureIntrinsic)
 
 
+# a bin that four operations choose
+DEAR = n.Min(n.Max(n.Mod(mul(load("c", "x"), 3), b.i32(5)), b.i32(1)), b.i32(3))
+
 x = "x"
 narrow = n.Cast(INT32, n.Add(n.Cast(U8, mul(load("c", x), 30)), b.const(U8, 9)))
 CASES: dict[str, n.Stmt] = {
@@ -78,6 +81,13 @@ CASES: dict[str, n.Stmt] = {
     "no simple reduction": v8(store("a", 0, sub(load("c", x), load("a", 0)))),
     "histogram": v8(store("a", n.Mod(load("c", x), b.i32(3)), add(load("a", n.Mod(load("c", x), b.i32(3))), 1))),
     "histogram behind a let": v8(n.LetStmt("bin", n.Mod(load("c", x), b.i32(3)), store("a", "bin", add(load("a", "bin"), x)))),
+    "dear histogram": v8(store("a", DEAR, add(load("a", DEAR), mul(sub(load("h", x), 2), 3)))),
+    "dear histogram, taken from": v8(store("a", DEAR, sub(load("a", DEAR), mul(x, 3)))),
+    "dear histogram, taken away": v8(store("a", DEAR, sub(mul(x, 3), load("a", DEAR)))),
+    "dear histogram that reads its bin elsewhere": v8(store("a", DEAR, add(load("a", DEAR), load("a", 2)))),
+    "dear histogram, nested": loop("y", 4, v8(store("a", add(DEAR, "y"), add(load("a", add(DEAR, "y")), x))), VECTOR),
+    "dear histogram behind a let": v8(n.LetStmt("bin", DEAR, chain(store("h", "bin", 2), store("a", "bin", n.Max(load("a", "bin"), mul("bin", x)))))),
+    "dear histogram, guarded": v8(n.IfThenElse(b.likely(lt(x, 6)), store("a", DEAR, add(load("a", DEAR), x)))),
     "bits": v8(store("a", x, n.Cast(INT32, intrinsic("popcount", U8, n.Cast(U8, load("c", x)))))),
     "and, not": v8(store("a", x, n.Select(n.And(n.Not(lt(x, 2)), lt(load("c", x), 9)), var(x), b.i32(0)))),
 }
@@ -108,6 +118,15 @@ def test_serial_fallback_is_per_statement() -> None:
     after = vectorize(v8(chain(store("c", x, mul(x, 2)), CASES["histogram"].body)))  # type: ignore[attr-defined]
     vectors = [s for s in nodes_of(after, n.Store) if s.value.type.is_vector()]
     assert [s.name for s in vectors] == ["c"]
+
+
+def test_lanes_that_may_collide_take_their_work_from_vectors() -> None:
+    """In their order, 8 stores for 8 lanes; where what they write is read elsewhere, too, all of it is a loop."""
+    after = vectorize(CASES["dear histogram"])
+    (index, value), stores = nodes_of(after, n.LetStmt), nodes_of(after, n.Store)
+    assert index.value.type.lanes() == value.value.type.lanes() == 8 and nodes_of((index.value, value.value), n.Mod)
+    assert len(list(stores)) == 8 and "For" not in {type(s).__name__ for s in nodes_of(after, n.For)}
+    assert nodes_of(vectorize(CASES["dear histogram that reads its bin elsewhere"]), n.For)
 
 
 def test_prints_happen_once_a_lane(capsys: pytest.CaptureFixture[str]) -> None:
