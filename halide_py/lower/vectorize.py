@@ -43,6 +43,7 @@ class _Widen:
         self.private = {a.name for a in nodes_of(loop.body, n.Allocate)}
         self.values: dict[str, n.Expr] = {loop.name: v.ramp(loop.min, b.i32(1), count)}
         self.scalar_lets: list[tuple[str, n.Expr]] = []
+        self.lets: dict[str, n.Expr] = {}  # the values of lets of expressions so far
         self.taken = {let.name for kind in (n.Let, n.LetStmt) for let in nodes_of(loop.body, kind)}
 
     def run(self) -> n.Stmt:
@@ -207,6 +208,11 @@ class _Widen:
         return n.Call(e.type.with_lanes(e.type.lanes() * self.count), e.name, wide, e.call_type, e.func, e.value_index, e.param)
 
     def let(self, e: n.Let, rec: Rec) -> n.Expr:
+        name = e.name
+        while self.lets.setdefault(name, e.value) is not e.value:  # of another value by now: what is remembered of its body does not hold
+            name += "_"
+        if name != e.name:
+            e = n.Let(name, e.value, substitute({e.name: n.Variable(e.value.type, name)}, e.body))
         value = rec(e.value)
         if value is e.value:
             body = rec(e.body)

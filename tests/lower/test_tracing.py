@@ -104,3 +104,17 @@ def test_checks_between_two_outputs(capfd: pytest.CaptureFixture[str]) -> None:
     assert lines[0].startswith("Begin pipeline") and lines[-1].startswith("End pipeline")
     events = ["Begin realization", "Produce", "End produce", "Consume", "End consume", "End realization"]
     assert [line for line in lines if line.endswith("f.0(0, 13)")] == [f"{event} f.0(0, 13)" for event in events]
+
+
+def test_stores_of_vectors_whose_loads_have_a_guard(capfd: pytest.CaptureFixture[str]) -> None:
+    """The guarded copy of a row has the names of the one without guard, for other values."""
+    x, y, y0, y1 = hl.vars("x y y0 y1")
+    f, g = hl.Func("f"), hl.Func("g")
+    g[x] = x * x
+    f[x, y] = g[2 * x]
+    g.compute_root()
+    f.split(y, y, y0, 3, hl.TailStrategy.RoundUp).unroll(y0)
+    f.split(y, y, y1, 3, hl.TailStrategy.PredicateLoads).vectorize(y1)
+    f.trace_stores()
+    assert traced(capfd, f, [3, 3]).count("Store f.0") >= 3
+    assert np.array_equal(np.array(f.realize([4, 3])), [[0, 4, 16, 36]] * 3)
