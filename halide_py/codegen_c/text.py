@@ -9,6 +9,8 @@ _LINKED = '__attribute__((visibility("hidden")))'  # known to the other files, t
 _UNROLLED = re.compile(r"#pragma GCC unroll (\d+)")
 _FIRST_LOOP = 12000  # what a file with loops costs before their number matters
 _LIGHT = '#pragma GCC optimize("O1")\n'
+_LONG_BLOCK = 50_000  # characters of code between braces
+_NO_TREES = '#pragma GCC optimize("no-tree-ter", "no-tree-reassoc")\n'
 
 
 class Task(NamedTuple):
@@ -34,9 +36,9 @@ class Text(NamedTuple):
 
     def whole(self) -> str:
         """One file."""
-        return _joined(
+        return _without_trees(_joined(
             self.head, *(f"{one.struct}{one.defined('static')}" if isinstance(one, Task) else one for one in self.functions), self.entries
-        )
+        ))
 
     def parts(self, most: int) -> list[str]:
         """At most so many files, which take about as long to compile as each other."""
@@ -72,7 +74,13 @@ def _has_loops(text: str) -> bool:
 
 def _lightly_optimized(text: str) -> str:
     """Code without loops runs once, and gcc takes a fifth longer to compile it well."""
-    return text if _has_loops(text) else _LIGHT + text
+    return _without_trees(text) if _has_loops(text) else _LIGHT + text
+
+
+def _without_trees(text: str) -> str:
+    """gcc makes trees of long sums and puts what is used once into them; registers for those are allocated in quadratic time: 3000 terms of
+    `x % 7` take half a minute with, 3 s without."""
+    return _NO_TREES + text if max(map(len, re.split("[{}]", text))) > _LONG_BLOCK else text
 
 
 def _joined(*parts: str) -> str:
