@@ -143,8 +143,10 @@ def _aligned(bound: Bound, low: n.Expr, high: n.Expr, here: bool, relied_on: boo
     these compute beyond low..high asks for nothing further out, unless what it reads is relied upon."""
     if bound.extent is not None:
         start = bound.min if bound.min is not None else low
-        end = b.sub(b.add(start, bound.extent), b.i32(1))
-        return start, end if here or bound.min is not None else b.max_(high, end) if relied_on else high
+        more = b.sub(bound.extent, b.i32(1))
+        if here or bound.min is not None:
+            return start, b.add(start, more)
+        return start, b.add(high, more) if relied_on else high  # the last begins no later than at `high`
     if bound.modulus is not None:
         one = b.i32(1)
         if bound.remainder is None:  # align_extent: only the end moves
