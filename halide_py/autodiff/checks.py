@@ -203,6 +203,5 @@ def check_dot_product(output: Func, wrt: Sequence[Any], bounds: Any = None, tole
     size = float(sum(np.abs(t).sum() for t in terms))
     if not abs(forward - reverse) <= tolerance * max(size, 1e-12):
         raise user_error(f"The dot-product test of Func {output.name()} fails: <J u, w> is {forward:.9g} by the forward mode, <u, J^T w> "
-                         f"is {reverse:.9g} by the "
-                         "reverse mode; a gradient rule is not the derivative of what its function computes")
+                         f"is {reverse:.9g} by the reverse mode; a gradient rule is not the derivative of what its function computes")
     return forward, reverse

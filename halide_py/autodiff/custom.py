@@ -57,8 +57,7 @@ def with_gradient(value: Any, partials: Mapping[Any, Any] | Sequence[tuple[Any, 
     for i, (a, p) in enumerate(zip(args, rates)):
         if not a.type.is_float() or p.type is not node.type:
             raise user_error(f"with_gradient: argument {i + 1} is {a.type} and its partial {p.type}; both have to be floats, the partial "
-                             f"of the value's type, "
-                             f"{node.type}")
+                             f"of the value's type, {node.type}")
 
     def hook(adjoint: Expr, result: Expr, value: Expr, *rest: Expr) -> tuple[Expr | None, ...]:
         given, by = rest[:len(rest) // 2], rest[len(rest) // 2:]

@@ -117,7 +117,7 @@ class _Pass:
         for f in self.regions.inlined:
             self.stages[f, 0] = CompileError(
                 f"There is no derivative for Func {f.name} ({f.where}): data says where it is read, and nothing limits the index, so no "
-                f"region holds it. What it reads has derivatives; or limit the index with hl.clamp()"
+                "region holds it. What it reads has derivatives; or limit the index with hl.clamp()"
             )
         self._zeros()
 
@@ -310,7 +310,7 @@ def _seed(output: Func, adjoint: Func | Buffer | None, bounds: Any) -> tuple[Fun
     if adjoint is None:
         if len(f.types) > 1:
             raise user_error(f"propagate_adjoints() of Func {f.name}, which has {len(f.types)} values; give it a Func with the adjoint of "
-                             f"each, and bounds")
+                             "each, and bounds")
         return _ones(f), (Interval.everything(),) * len(f.args)
     if isinstance(adjoint, Buffer):
         if bounds is not None:

@@ -102,10 +102,9 @@ def stage_tangent(f: Function, tangents: Callable[[Any], Any]) -> Func:
     if hook is None:
         args = ", ".join(f"a{i}" for i in range(len(given)))
         raise CompileError(f"Func {f.name} is an extern stage, computed by the C function {name}, and depends on what propagate_tangents() "
-                           f"was given, but has no rule "
-                           f"for forward mode ({f.where}). Register one before: hl.register_extern_stage_tangent({name!r}, lambda "
-                           f"tangents, result, {args}: ...). "
-                           "It returns a Func of tangents; tangents has that of each argument, None for what does not move")
+                           f"was given, but has no rule for forward mode ({f.where}). Register one before: "
+                           f"hl.register_extern_stage_tangent({name!r}, lambda tangents, result, {args}: ...). It returns a Func of "
+                           "tangents; tangents has that of each argument, None for what does not move")
     found = ask(hook, f"The tangent rule of {name}() ({f.where})", "tangents, result", tuple(map(tangents, given)), Func.of(f), *given)
     floats = tuple(t for t in f.types if t.is_float())
     if not isinstance(found, Func) or not found.defined() or found.dimensions() != len(f.args) or tuple(found.types()) != floats:
@@ -115,8 +114,7 @@ def stage_tangent(f: Function, tangents: Callable[[Any], Any]) -> Func:
             else repr(found)
         )
         raise CompileError(f"The tangent rule of {name}() ({f.where}) returned {got}; return a Func over the {len(f.args)} dimensions of "
-                           f"{f.name}, of types "
-                           f"{', '.join(map(str, floats))}")
+                           f"{f.name}, of types {', '.join(map(str, floats))}")
     return found
 
 
@@ -147,10 +145,9 @@ def _extern_hook(f: Function) -> Callable[..., Any]:
     if hook is None:
         args = ", ".join(f"a{i}" for i in range(len(extern.given)))
         raise CompileError(f"Func {f.name} is an extern stage, computed by the C function {extern.row.name}, which has no gradient rule "
-                           f"({f.where}). Register "
-                           f"one before propagate_adjoints(): hl.register_extern_stage_gradient({extern.row.name!r}, lambda adjoint, "
-                           f"result, {args}: ...). "
-                           "It returns a Func of adjoints for each argument, None where it is not differentiable")
+                           f"({f.where}). Register one before propagate_adjoints(): hl.register_extern_stage_gradient({extern.row.name!r}, "
+                           f"lambda adjoint, result, {args}: ...). It returns a Func of adjoints for each argument, None where it is not "
+                           "differentiable")
     return hook
 
 
@@ -230,8 +227,7 @@ def apply_rule(
     parts = list(returned) if isinstance(returned, (tuple, list)) else [returned]
     if len(parts) != len(rule.inputs):
         raise CompileError(f"{rule.title()} returned {len(parts)} adjoints for {len(rule.inputs)} arguments; return one for each, None "
-                           f"where it is not "
-                           "differentiable")
+                           "where it is not differentiable")
     given: list[Given] = []
     leaves: list[tuple[n.Expr, Term]] = []
     for i, (argument, part) in enumerate(zip(rule.inputs, parts)):
@@ -277,7 +273,7 @@ def _for_expr(what: str, argument: n.Expr, part: Any) -> list[tuple[n.Expr, Term
     if isinstance(part, Func):
         if not part.defined() or part.dimensions():
             raise CompileError(f"{what} Func {part.name()}, which has dimensions; the argument is one value: return an Expr or a Func "
-                               f"without dimensions")
+                               "without dimensions")
         value = reads(part, ())[0]
     else:
         value = b.const(argument.type, part) if literal(part) is not None else to_node(part)

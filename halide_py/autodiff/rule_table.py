@@ -29,8 +29,8 @@ def ask(hook: Hook, title: str, first: str, *given: Any) -> Any:
     try:
         inspect.signature(hook).bind(*given)
     except TypeError:
-        raise CompileError(f"{title} takes {inspect.signature(hook)}, but is given {len(given)}: {first}, then each argument"
-                           f"{place_of(hook)}") from None
+        raise CompileError(f"{title} takes {inspect.signature(hook)}, but is given {len(given)}: {first}, then each "
+                           f"argument{place_of(hook)}") from None
     except ValueError:  # a function of a C module, which does not say what it takes
         pass
     return hook(*given)

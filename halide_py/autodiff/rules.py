@@ -28,11 +28,11 @@ def _keys(given: Any) -> list[Any]:
     elif isinstance(given, str):
         found = list(rows_named(given))
     else:
-        raise user_error(f"gradient_rules: a rule is for a function, by name (\"exp\"), by name and argument types, or as hl.extern() gave "
+        raise user_error("gradient_rules: a rule is for a function, by name (\"exp\"), by name and argument types, or as hl.extern() gave "
                          f"it; not {given!r}")
     if not found:
         raise user_error(f"gradient_rules: there is no function {given!r}; names are those of hl.extern() prototypes and of built-in "
-                         f"functions")
+                         "functions")
     return found
 
 
@@ -71,7 +71,7 @@ def find_rule(e: n.Expr, where: str) -> Hook:
         rule = KINDS.get(type(e))
         if rule is None:
             raise CompileError(f"{type(e).__name__} of type {e.type} in {where} has no gradient rule; hl.stop_gradient(...) around it "
-                               f"makes it a constant")
+                               "makes it a constant")
         return rule
     row: Any = e.func if e.func is not None else INTRINSICS.get(e.name)
     found = registered(row)
@@ -87,9 +87,7 @@ def _no_rule(e: n.Call, row: Any, where: str) -> str:
             line += ' (or let its source say: hl.extern(..., gradient="auto"))'
         return (f"The C function {row.name} (`{row.prototype}`) is called in {where}, but has no gradient rule. Register one before "
                 f"propagate_adjoints(), with what hl.extern() returned: {line}. It returns the adjoint of each argument, None where it is "
-                f"not "
-                f"differentiable ({row.where})")
+                f"not differentiable ({row.where})")
     names = ", ".join(f"a{i}" if len(e.args) > 1 else "x" for i in range(len(e.args)))
     return (f"{e.name}() is called in {where}, but has no gradient rule. Register one: hl.register_gradient({e.name!r}, lambda adjoint, "
-            f"result, {names}: ...), "
-            "or make it a constant: hl.stop_gradient(...)")
+            f"result, {names}: ...), or make it a constant: hl.stop_gradient(...)")

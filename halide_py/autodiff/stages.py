@@ -74,8 +74,7 @@ def stage_of(f: Function, index: int, region: Region, inlined: Container[Functio
     d = f.stages()[index]
     if any(c.name in ("gather", "scatter") and c.call_type is n.CallType.PureIntrinsic for c in nodes_of([*d.args, *d.values], n.Call)):
         raise CompileError(f"Update {index - 1} of Func {f.name} ({d.where}) has gather() or scatter(), which have no derivative; write "
-                           f"one update for each "
-                           "place, with the old values in another Func")
+                           "one update for each place, with the old values in another Func")
     pure = frozenset(range(len(f.args))) if index == 0 else _pure_dimensions(f, d)
     axes, names = [], {}
     for i in sorted(pure):

@@ -199,8 +199,7 @@ def ask_hook(hook: Hook, e: n.Expr, operands: Sequence[n.Expr], adjoint: Term, w
     parts = list(given) if isinstance(given, (tuple, list)) else [given]
     if len(parts) != len(operands):
         raise CompileError(f"{_title(hook, e)} returned {len(parts)} adjoints for {len(operands)} arguments, in {where}; return one for "
-                           f"each, None where "
-                           f"the function is not differentiable{place_of(hook)}")
+                           f"each, None where the function is not differentiable{place_of(hook)}")
     out = [None if p is None else _checked(p, i, o, adjoint.guard, hook, e, where) for i, (p, o) in enumerate(zip(parts, operands))]
     if not ours:
         _check_variables(out, adjoint, hook, e, where)
@@ -215,8 +214,7 @@ def _check_variables(given: Sequence[Term | None], adjoint: Term, hook: Hook, e:
         )
         if stray:
             raise CompileError(f"{_title(hook, e)} returned for argument {i + 1} an adjoint that uses {', '.join(stray)}, in {where}; it "
-                               f"may only "
-                               f"use the adjoint, the result, the arguments and parameters{place_of(hook)}")
+                               f"may only use the adjoint, the result, the arguments and parameters{place_of(hook)}")
 
 
 def _checked(part: Any, i: int, operand: n.Expr, guard: n.Expr, hook: Hook, e: n.Expr, where: str) -> Term | None:
@@ -229,8 +227,8 @@ def _checked(part: Any, i: int, operand: n.Expr, guard: n.Expr, hook: Hook, e: n
     except TypeError:
         raise CompileError(f"{what} a {type(part).__name__}, in {where}; return an Expr{place_of(hook)}") from None
     if node.type is not operand.type:
-        raise CompileError(f"{what} an adjoint of type {node.type}, in {where}, but the argument is {operand.type}; cast it"
-                           f"{place_of(hook)}")
+        raise CompileError(f"{what} an adjoint of type {node.type}, in {where}, but the argument is {operand.type}; cast "
+                           f"it{place_of(hook)}")
     if isinstance(node, n.Select) and b.is_zero(node.false_value):
         return Term(node.true_value, b.and_(guard, node.condition))
     return Term(node, guard)

@@ -231,12 +231,11 @@ def _check(stage: Stage, tape: _Tape) -> None:
     for d in tape.held():
         if not tape.region[d].is_bounded():
             raise CompileError(f"{what}; but it is not known which values of dimension {stage.function.args[d]} it accesses: clamp the "
-                               f"index with "
-                               "hl.clamp(index, 0, n - 1)")
+                               "index with hl.clamp(index, 0, n - 1)")
     count = iterations(stage.loops()) * (len(stage.own) + 1)
     if _LARGEST < count < 1 << 60:
         raise CompileError(f"{what}: {count} of them for each point of its free dimensions, which is too many. Split the reduction into "
-                           f"several Funcs")
+                           "several Funcs")
 
 
 def _cost(stage: Stage, tape: _Tape, needs_record: bool) -> str:

@@ -53,7 +53,7 @@ class Widened:
     def _copy(self, f: Function) -> None:
         if f.extern is not None:
             raise CompileError(f"Func {f.name} is an extern stage ({f.where}), which there is no double precision of; check its gradient "
-                               f"rule on its own")
+                               "rule on its own")
         copy = Func(f"{plain(f.name)}_double")
         for k in range(len(f.stages())):
             stage = stage_of(f, k, (Interval.everything(),) * len(f.args))

@@ -82,8 +82,7 @@ def output_estimates(f: Function) -> list[Span]:
         if low is None or extent is None or extent < 1:
             name = f.name.partition("$")[0]
             raise CompileError(f"Please provide a valid estimate for dimension {var} of output \"{f.name}\": an autoscheduler needs to "
-                               f"know how large it "
-                               f"typically is. For example: {name}.set_estimate({var}, 0, {EXAMPLE})")
+                               f"know how large it typically is. For example: {name}.set_estimate({var}, 0, {EXAMPLE})")
         spans.append((low, low + extent - 1))
     return spans
 
@@ -108,8 +107,7 @@ def check_inputs(expressions: Iterable[n.Expr]) -> None:
             if missing:
                 pairs = ", ".join(f"(0, {EXAMPLE})" for _ in range(p.dimensions))
                 raise CompileError(f"Estimate of the {missing[0]} value of ImageParam \"{p.name}\" in dimension {d} is not specified: an "
-                                   f"autoscheduler "
-                                   f"needs to know how large inputs typically are. For example: "
+                                   "autoscheduler needs to know how large inputs typically are. For example: "
                                    f"{p.name.partition('$')[0]}.set_estimates([{pairs}])")
 
 
@@ -120,7 +118,6 @@ def size_of(e: n.Expr, what: str) -> int:
         for v in nodes_of(e, n.Variable):
             if v.param is not None and not v.param.is_buffer and parameter_value(v.param) is None:
                 raise CompileError(f"{what} depends on the Param \"{v.param.name}\", which has no estimate: an autoscheduler needs to know "
-                                   f"what it typically is. "
-                                   f"For example: {v.param.name.partition('$')[0]}.set_estimate(8)")
+                                   f"what it typically is. For example: {v.param.name.partition('$')[0]}.set_estimate(8)")
         raise CompileError(f"{what} is not known before the pipeline runs, and an autoscheduler needs a number")
     return value

@@ -39,8 +39,8 @@ def li2018(outputs: Sequence[Function], target: Target, parallelism: int) -> Pla
             if None in span and name in graph.nodes and not graph.nodes[name].fixed:
                 f = graph.nodes[name].function
                 raise CompileError(f"Access to function or buffer {name} at dimension {d} is not bounded. We can only schedule bounded "
-                                   f"accesses: limit the index with "
-                                   f"clamp(), or estimate it: {name.partition('$')[0]}.set_estimate({f.args[d]}, 0, 256) ({f.where})")
+                                   "accesses: limit the index with clamp(), or estimate it: "
+                                   f"{name.partition('$')[0]}.set_estimate({f.args[d]}, 0, 256) ({f.where})")
     return _Scheduler(graph, regions, target, parallelism).schedule()
 
 

@@ -76,8 +76,8 @@ class Search:
             children = [child for state in states for child in self._children(state, node)]
             states = self._survivors(children, 2 * len(nodes))
             if not states[0].cost < math.inf:
-                raise CompileError(f"Adams2019 finds no schedule that keeps less than {self.options.memory_limit} bytes: "
-                                   f"{node.name} has to be computed as a whole. Give a larger memory_limit, or none")
+                raise CompileError(f"Adams2019 finds no schedule that keeps less than {self.options.memory_limit} bytes: {node.name} has "
+                                   "to be computed as a whole. Give a larger memory_limit, or none")
         return self._polished(states[0])
 
     def _survivors(self, children: list[State], decisions: int) -> list[State]:

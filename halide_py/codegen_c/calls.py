@@ -264,7 +264,7 @@ def _part_of_buffer(em: Emitter, e: n.Call, start: int, count: int) -> str:
     em.line(f"{name}.dim = {dims}; {name}.flags = 0;")
     for d in range(count):
         em.line(f"{name}.host += (int64_t)({shape[2 * d]} - {source}->dim[{d}].min) * {source}->dim[{d}].stride * (({source}->type.bits + "
-                f"7) / 8);")
+                "7) / 8);")
     return em.name("void *", f"(void *)&{name}")
 
 

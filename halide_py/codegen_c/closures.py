@@ -57,7 +57,7 @@ def _launch(em: Emitter, s: n.For, body: Body, run: Callable[[str, str], str]) -
     fields = [f"    {one.field};" for one in captured] or ["    char unused;"]
     members = "".join(f", c->{one.member}" for one in captured)
     _task(em, before, "\n".join([f"{struct} {{", *fields, "};", "", ""]), f"int {task}(void *uc, int {index}, uint8_t "
-                                                                          f"*closure)", "\n".join([
+                                                                          "*closure)", "\n".join([
         f"{{ /* parallel {comment(s.name)} */", f"    const {struct} *const c = (const {struct} *)closure;", "    (void)c;",
         f"    return {task}_body(uc, {index}{members});", "}", ""]))
     closure = em.unit.fresh("captured")

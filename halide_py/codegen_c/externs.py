@@ -67,8 +67,7 @@ def _vector_wrapper(em: Emitter, e: n.Call, row: ExternFunction, start: int, cou
                     f"x{i});" for i, a in enumerate(e.args))
     values = ", ".join(f"x{i}[i]" for i in range(len(e.args)))
     body = (f"{loads} {memory_type(row.result)} r[{count}] __attribute__((aligned(64))); for (int i = 0; i < {count}; i++) r[i] = "
-            f"{em.unit.extern(row)}({values});"
-            f" {vector} v; __builtin_memcpy(&v, r, sizeof v); return v;")
+            f"{em.unit.extern(row)}({values}); {vector} v; __builtin_memcpy(&v, r, sizeof v); return v;")
     if is_half(row.result) or any(is_half(a.type) or a.type.is_bool() or a.type.is_handle() for a in e.args):
         return em.from_lanes(e.type, count, [_call_once(em, e, row, start + i) for i in range(count)])
     em.unit.vector_helper(name, vector, params, body)

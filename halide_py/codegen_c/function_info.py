@@ -46,8 +46,8 @@ struct ArgumentInfo {{
 
 def _function(f: LoweredFunction) -> str:
     rows = [
-        f"        {{{c_string(a.shown)}, ::HalideFunctionInfo::{a.kind.name}, {a.dimensions}, "
-        f"HL_FUNCTION_INFO_TYPE({int(a.type.code())}, {a.type.bits()})}},\n"
+        f"        {{{c_string(a.shown)}, ::HalideFunctionInfo::{a.kind.name}, {a.dimensions}, HL_FUNCTION_INFO_TYPE({int(a.type.code())}, "
+        f"{a.type.bits()})}},\n"
         for a in f.args
     ]
     return in_namespaces(f, f"inline constexpr std::array<::HalideFunctionInfo::ArgumentInfo, {len(f.args)}> {f.simple}_argument_info() "

@@ -56,8 +56,8 @@ def _in_twice_the_bits(em: Emitter, name: str, t: Type, count: int) -> str:
     if value is not None:
         return f"return __builtin_convertvector({value}, {result});"
     return (f"{wide} v = {x} {'+' if name.endswith('add') else '-'} {y}; const {wide} low = ({wide}){{}} + ({low}), high = ({wide}){{}} + "
-            f"{high}; const {wide} below = v < low, above = v > high; v = HL_SELECT({wide}, below, low, v); "
-            f"return __builtin_convertvector(HL_SELECT({wide}, above, high, v), {result});")
+            f"{high}; const {wide} below = v < low, above = v > high; v = HL_SELECT({wide}, below, low, v); return "
+            f"__builtin_convertvector(HL_SELECT({wide}, above, high, v), {result});")
 
 
 def _bitwise(op: str) -> Any:

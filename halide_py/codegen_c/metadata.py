@@ -59,7 +59,7 @@ def metadata(f: LoweredFunction, target: str) -> str:
         rows.append(f"    {{{c_string(a.shown)}, {int(a.kind)}, {a.dimensions}, {code}, {', '.join(values)}, {estimates}}},")
     table = [f"static const struct halide_filter_argument_t {f.name}_arguments[] = {{", *rows, "};"] if rows else []
     first = f"{f.name}_arguments" if rows else "HL_NULL"
-    return "\n".join([*out, *table, f"static const struct halide_filter_metadata_t {f.name}_metadata_value = "
-                      f"{{1, {len(f.args)}, {first}, {c_string(target)}, {c_string(f.display_name or f.name)}}};",
+    return "\n".join([*out, *table, f"static const struct halide_filter_metadata_t {f.name}_metadata_value = {{1, {len(f.args)}, {first}, "
+                      f"{c_string(target)}, {c_string(f.display_name or f.name)}}};",
                       in_namespaces(f, f"{export(f)} const struct halide_filter_metadata_t *{f.simple}_metadata(void) {{\n"
                                        f"    return &{f.name}_metadata_value;\n}}\n")])

@@ -104,8 +104,8 @@ def _argv(f: LoweredFunction, needs: Sequence[str], name: str) -> str:
             values.append(f"(struct halide_buffer_t *)args[{i}]")
         else:
             values.append(f"*({t}{'' if t.endswith('*') else ' '}const *)args[{i}]" + (" != 0" if a.type.is_bool() else ""))
-    return (f"{export(f)} int {name}(void **args) {{\n    (void)args;\n{_cpu_check(f, needs, values)}"
-            f"    return {f.name}_body({', '.join(values)});\n}}\n")
+    return (f"{export(f)} int {name}(void **args) {{\n    (void)args;\n{_cpu_check(f, needs, values)}    return "
+            f"{f.name}_body({', '.join(values)});\n}}\n")
 
 
 def _cpu_check(f: LoweredFunction, needs: Sequence[str], values: Sequence[str]) -> str:

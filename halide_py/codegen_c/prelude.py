@@ -28,8 +28,8 @@ for _bits in (8, 16, 32, 64):
 }}""")
     _add(f"hl_div_u{_bits}", f"static inline {_u} hl_div_u{_bits}({_u} a, {_u} b) {{ return ({_u})(b ? a / b : 0); }}")
     _add(f"hl_mod_u{_bits}", f"static inline {_u} hl_mod_u{_bits}({_u} a, {_u} b) {{ return ({_u})(b ? a % b : 0); }}")
-    _add(f"hl_cdiv_i{_bits}", f"static inline {_i} hl_cdiv_i{_bits}({_i} a, {_i} b) "
-                              f"{{ return b == 0 ? 0 : b == -1 ? ({_i})(0 - a) : ({_i})(a / b); }}")
+    _add(f"hl_cdiv_i{_bits}", f"static inline {_i} hl_cdiv_i{_bits}({_i} a, {_i} b) {{ return b == 0 ? 0 : b == -1 ? ({_i})(0 - a) : "
+                              f"({_i})(a / b); }}")
     _add(f"hl_cmod_i{_bits}", f"static inline {_i} hl_cmod_i{_bits}({_i} a, {_i} b) {{ return b == 0 || b == -1 ? 0 : ({_i})(a % b); }}")
     for _s, _t in (("i", _i), ("u", _u)):
         _wide = "uint64_t" if _bits == 64 else "uint32_t"
@@ -37,11 +37,11 @@ for _bits in (8, 16, 32, 64):
     if (b < 0) return b <= -{_bits} ? ({_t})(a < 0 ? -1 : 0) : ({_t})(a >> -b);
     return b >= {_bits} ? ({_t})0 : ({_t})(({_wide})a << b);
 }}""")
-        _add(f"hl_shr_{_s}{_bits}", f"static inline {_t} hl_shr_{_s}{_bits}({_t} a, int64_t b) "
-                                    f"{{ return hl_shl_{_s}{_bits}(a, -b); }}", f"hl_shl_{_s}{_bits}")
+        _add(f"hl_shr_{_s}{_bits}", f"static inline {_t} hl_shr_{_s}{_bits}({_t} a, int64_t b) {{ return hl_shl_{_s}{_bits}(a, -b); "
+                                    f"}}", f"hl_shl_{_s}{_bits}")
     _long = "ll" if _bits == 64 else ""
-    _add(f"hl_clz_u{_bits}", f"static inline int hl_clz_u{_bits}({_u} a) "
-                             f"{{ return a ? __builtin_clz{_long}(a) - {0 if _bits == 64 else 32 - _bits} : {_bits}; }}")
+    _add(f"hl_clz_u{_bits}", f"static inline int hl_clz_u{_bits}({_u} a) {{ return a ? __builtin_clz{_long}(a) - "
+                             f"{0 if _bits == 64 else 32 - _bits} : {_bits}; }}")
     _add(f"hl_ctz_u{_bits}", f"static inline int hl_ctz_u{_bits}({_u} a) {{ return a ? __builtin_ctz{_long}(a) : {_bits}; }}")
     _add(f"hl_popcount_u{_bits}", f"static inline int hl_popcount_u{_bits}({_u} a) {{ return __builtin_popcount{_long}(a); }}")
 

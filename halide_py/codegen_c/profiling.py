@@ -30,8 +30,7 @@ class Profile:
                                  f"{{{names or 'HL_NULL'}}};\n"
                                  f"static const uint64_t {self.record}_stack[] = {{{stack}}};\n")
         em.line(f"if (!{self.record}) {self.record} = hl_profile_pipeline({c_string(f.display_name or f.name)}, {len(self.funcs)}, "
-                f"{self.record}_funcs, "
-                f"{self.record}_stack);")
+                f"{self.record}_funcs, {self.record}_stack);")
         em.line(f"HL_PROFILED_RUN struct hl_profile_run {em.unit.fresh('profile_run')} = hl_profile_begin({self.record});")
 
     def _on_stack(self, f: LoweredFunction) -> list[int]:
@@ -52,8 +51,8 @@ class Profile:
 
     def allocated(self, em: Emitter, allocation: str, size: str) -> None:
         """From here to the end of the C block that many bytes are held."""
-        em.line(f"HL_PROFILED_MEMORY struct hl_profile_allocation {em.unit.fresh('profiled_memory')} = "
-                f"hl_profile_allocate({self.record}, {self._place(self._index(allocation))}, {size});")
+        em.line(f"HL_PROFILED_MEMORY struct hl_profile_allocation {em.unit.fresh('profiled_memory')} = hl_profile_allocate({self.record}, "
+                f"{self._place(self._index(allocation))}, {size});")
 
     def mark(self, em: Emitter, func: str | None, starts: bool = False) -> None:
         """From here to the end of the C block the thread works on a Func, whose production `starts` here or elsewhere, or on none."""

@@ -83,7 +83,7 @@ def _tensor_function(f: LoweredFunction) -> str:
     for a in args:
         if is_half(a.type) and not a.is_buffer():
             raise CompileError(f"The header for PyTorch cannot pass the {a.type} scalar {a.shown}; make it a float32 and cast it in the "
-                               f"pipeline")
+                               "pipeline")
     kinds = {a.name: _torch_type(f, a) for a in args}
     parameters = ", ".join(f"{'at::Tensor &' if a.is_buffer() else _scalar(a) + ' '}{c_identifier(a.shown)}" for a in args)
     lines = [f"inline int {f.simple}_th_({parameters}) {{"]
@@ -110,8 +110,7 @@ def pytorch_header(module: LoweredModule, c_header: str, last_error: str) -> str
     functions = "\n".join(_tensor_function(f) for f in module.functions).replace("hl_last_error()", f"{last_error}()")
     guard = f"HL_PYTORCH_{module.name.upper()}_H"
     return (f"/* {module.name} for PyTorch: made by halide_py. */\n#ifndef {guard}\n#define {guard}\n\n#include "
-            f"<ATen/ATen.h>\n\n{c_header}\n{_TENSORS}"
-            f"{functions}\n#endif\n")
+            f"<ATen/ATen.h>\n\n{c_header}\n{_TENSORS}{functions}\n#endif\n")
 
 
 def pytorch_module(forward: LoweredFunction, backward: LoweredFunction, library: str) -> str:

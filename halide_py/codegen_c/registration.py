@@ -28,9 +28,9 @@ def _declared(f: LoweredFunction) -> str:
 
 
 def _registered(f: LoweredFunction) -> str:
-    return (f"const struct {f.name}_registration "
-            f"{{\n    {f.name}_registration() {{\n        halide_register_argv_and_metadata({f.qualified}_argv, "
-            f"{f.qualified}_metadata(), HL_REGISTRATION_PAIRS);\n    }}\n}} {f.name}_registered;\n")
+    return (f"const struct {f.name}_registration {{\n    {f.name}_registration() {{\n        "
+            f"halide_register_argv_and_metadata({f.qualified}_argv, {f.qualified}_metadata(), HL_REGISTRATION_PAIRS);\n    }}\n}} "
+            f"{f.name}_registered;\n")
 
 
 def registration(module: LoweredModule) -> str:

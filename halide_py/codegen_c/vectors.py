@@ -82,7 +82,7 @@ def of_gcc(em: Emitter, needs: str, own: str, body: str) -> str:
 def choose(em: Emitter, ctype: str, mask_type: str, m: str, a: str, c: str) -> str:
     """m ? a : c, lane by lane."""
     helper = em.unit.vector_helper(f"hl_select_{ctype}", ctype, f"{mask_type} m, {ctype} a, {ctype} b", f"return HL_SELECT({ctype}, m, a, "
-                                                                                                        f"b);")
+                                                                                                        "b);")
     return f"{helper}({m}, {a}, {c})"
 
 

@@ -155,15 +155,14 @@ def lower_unit(
     allow."""
     if linkage is LinkageType.Internal:
         raise CompileError(f"{fn_name} with LinkageType.Internal could not be called; make it External, or a Func of the pipeline that "
-                           f"needs it")
+                           "needs it")
     name, namespaces = checked_name(fn_name, target)
     if target.has_feature(TargetFeature.UserContext):
         args = [LoweredArgument(USER_CONTEXT, ArgumentKind.InputScalar, Handle()), *args]
     for row in {c.func for f in environment(outputs).values() for e in function_expressions(f) for c in nodes_of(e, n.Call)}:
         if isinstance(row, ExternFunction) and row.address:
             raise CompileError(f"{row.name} is called at an address of this process ({row.where}), which a library made ahead of time "
-                               f"cannot do; give its code "
-                               "as source=, library= or objects=")
+                               "cannot do; give its code as source=, library= or objects=")
     inner = name + "_with_constants" if constants else name
     f = lower_to_module(outputs, [*args, *(c.argument for c in constants)], inner, target, requirements).functions[0]
     f = f._replace(display_name=fn_name, namespaces=namespaces, linkage=LinkageType.Internal if constants else linkage)
@@ -182,7 +181,7 @@ def link_units(name: str, units: Sequence[Unit]) -> Unit:
     targets = sorted({u.target.to_string() for u in units})
     if len(targets) != 1:
         raise CompileError(f"Modules of different targets cannot be linked: {' and '.join(targets)}" if targets else f"The module {name} "
-                                                                                                                     f"has no functions")
+                                                                                                                     "has no functions")
     if any(u.prefixes != units[0].prefixes for u in units):
         raise CompileError(f"Modules with different runtime prefixes cannot be linked into {name}: they would call different runtimes")
     return Unit(

@@ -23,7 +23,7 @@ def archive(library: str, objects: Sequence[str], tools: Toolchain) -> None:
         found = next((p for p in map(shutil.which, (os.environ.get("AR", ""), *usual)) if p), None)
         if found is None:
             raise CompileError(f"No {usual[0]} found to make a static library; install it (Debian: apt-get install binutils, or llvm) or "
-                               f"set AR")
+                               "set AR")
         command = [found]
     _run([*command, "rcs", library, *objects], "make the static library")
 

@@ -155,13 +155,13 @@ def _loaded(paths: Sequence[str], name: str, args: tuple[LoweredArgument, ...]) 
     if missing is None:
         if "map segment" in str(why):
             raise CompileError(f"Pipeline {name} was compiled, but nothing in {os.path.dirname(path)} may be run (it is mounted noexec); "
-                               f"set HL_CACHE_DIR or TMPDIR to a folder where programs may") from None
+                               "set HL_CACHE_DIR or TMPDIR to a folder where programs may") from None
         raise why
     private = declared_only(missing[1])
     if private:
         raise CompileError(f"Pipeline {name}: {not_defined(private)}") from None
     raise CompileError(f"Pipeline {name} calls the C function {missing[1]}, which no library of the process has; say where its code is "
-                       f"(library=, source=, objects=), or load it before with ctypes.CDLL(path, ctypes.RTLD_GLOBAL)") from None
+                       "(library=, source=, objects=), or load it before with ctypes.CDLL(path, ctypes.RTLD_GLOBAL)") from None
 
 
 def _sweep() -> None:

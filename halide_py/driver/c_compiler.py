@@ -145,7 +145,7 @@ class Compilation:
         checks = [f"-fsanitize={self._sanitizers}", "-fno-sanitize-recover=all", "-g"] if self._sanitizers else []
         if checks and t.kind != "gcc":  # its runtime library is not for shared objects
             raise CompileError(f"HL_SANITIZE={self._sanitizers} needs gcc, but the C compiler is {t.kind}; set HL_CC=gcc, or unset "
-                               f"HL_SANITIZE")
+                               "HL_SANITIZE")
         alone = [] if extra or checks else ["-nostdlib"]  # the process has what is missing
         data = texts[0].encode()
         source = _written(data, self._folder)

@@ -86,9 +86,9 @@ def toolchain_for_files(target: Target) -> Toolchain:
     triple = _TRIPLES.get(system)
     if triple is None:
         raise CompileError(f"Cannot compile for {target}: there is no way to say it to clang. Use compile_to_c() and a compiler for that "
-                           f"machine")
+                           "machine")
     command = clang_command(f"Cannot compile for {target} on {host_target()}: that needs clang; or use compile_to_c() and a compiler for "
-                            f"that machine")
+                            "that machine")
     if _F.ARMv7s in wanted:  # Apple's name of a processor
         triple, wanted = triple.replace("armv7-", "armv7s-"), wanted - {_F.ARMv7s}
     return toolchain_of(command, (f"--target={triple}", *_isa_flags(target, wanted)))

@@ -38,6 +38,6 @@ def call_with_constants(public: LoweredFunction, inner: LoweredFunction, constan
     values = ", ".join(f"&{names[a.name]}" if a.name in names else argument_name(a) for a in inner.args)
     parameters = ", ".join(parameter(a) for a in public.args) or "void"
     return "\n".join(["", *(_data(names[c.argument.name], c) for c in constants),
-                      f"static int {public.name}_body({parameters}) "
-                      f"{{\n    return {inner.name}_body({values});\n}}\n", exports(public, needs), metadata(public, target),
+                      f"static int {public.name}_body({parameters}) {{\n    return "
+                      f"{inner.name}_body({values});\n}}\n", exports(public, needs), metadata(public, target),
                       ""])

@@ -196,7 +196,7 @@ def _hlpipe(unit: Unit) -> bytes:
     """The pipeline as it was before it was lowered. Raises CompileError for Modules, which are lowered, and for what cannot be saved."""
     if unit.saved is None:
         raise CompileError(f"The module {unit.name} is lowered; an hlpipe file is written by Pipeline.compile_to() or "
-                           f"hl.serialize_pipeline()")
+                           "hl.serialize_pipeline()")
     return unit.saved()
 
 

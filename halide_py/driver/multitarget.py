@@ -173,21 +173,21 @@ def compile_for(make: Callable[[str, Target], Unit], fn_name: str, targets: Sequ
     """The pipeline for each target; `make` lowers it under a name. Raises CompileError for targets that do not go together."""
     if not targets or suffixes and len(suffixes) != len(targets):
         raise CompileError(f"compile_to_multitarget: {len(targets)} targets and {len(suffixes)} suffixes; there must be a target at least, "
-                           f"and as many suffixes")
+                           "and as many suffixes")
     last = targets[-1]
     checked_name(fn_name, last)
     for i, t in enumerate(targets):
         if t.has_feature(TargetFeature.JIT):
             raise CompileError(f"compile_to_multitarget: JIT is not allowed in the target {t}")
         if (t.arch, t.bits, t.os) != (last.arch, last.bits, last.os):
-            raise CompileError(f"compile_to_multitarget: all targets must have the same architecture, bits and operating system, unlike "
+            raise CompileError("compile_to_multitarget: all targets must have the same architecture, bits and operating system, unlike "
                                f"{t} and {last}")
         if t in targets[:i]:
             raise CompileError(f"compile_to_multitarget: the target {t} is given twice")
         for feature in _SAME:
             if t.has_feature(feature) != last.has_feature(feature):
-                raise CompileError(f"compile_to_multitarget: all targets must have the feature {feature.label}, or none of them, "
-                                   f"unlike {t} and {last}")
+                raise CompileError(f"compile_to_multitarget: all targets must have the feature {feature.label}, or none of them, unlike "
+                                   f"{t} and {last}")
     if len(targets) == 1:
         unit = make(fn_name, last)
         return MultiTarget(unit.entries[0].public, (unit,), ("",))

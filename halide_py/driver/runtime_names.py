@@ -39,7 +39,7 @@ def checked_prefixes(given: Mapping[RuntimeLinkage, str]) -> dict[RuntimeLinkage
     for linkage, prefix in prefixes.items():
         if not isinstance(prefix, str) or not _IDENTIFIER.fullmatch(prefix):
             raise CompileError(f"The prefix {prefix!r} for RuntimeLinkage.{linkage.name} cannot begin a C identifier; use letters, digits "
-                               f"and underscores")
+                               "and underscores")
     return prefixes
 
 

@@ -158,7 +158,7 @@ def _arch_flags(target: Target) -> tuple[str, ...]:
     host = host_target()
     if (target.arch, target.bits, target.os) != (host.arch, host.bits, host.os):
         raise CompileError(f"Cannot compile for {target}: the C compiler makes code for {host}. Use compile_to_c() and a compiler for that "
-                           f"machine")
+                           "machine")
     wanted, own = ISA_FEATURES & set(target.features()), ISA_FEATURES & set(host.features())
     if wanted == own:
         return ("-march=native",)

@@ -248,19 +248,17 @@ class Generator(ABC):
             key = f"{name}.{what}"
             if key in self._open and known:
                 raise CompileError(f"Cannot set the GeneratorParam {key} for {self.registered_name} because the value is explicitly "
-                                   f"specified "
-                                   "in the Python source.")
+                                   "specified in the Python source.")
         if f"{name}.type" in self._open:
             types = parse_value(f"{name}.type", [UNSPECIFIED], self._open.pop(f"{name}.type"))
         if f"{name}.dim" in self._open:
             dimensions = parse_value(f"{name}.dim", 0, self._open.pop(f"{name}.dim"))
         if not types:
             raise CompileError(f"No type has been specified for {name}. Try specifying one in code, or by setting '{name}.type' as a "
-                               f"GeneratorParam.")
+                               "GeneratorParam.")
         if dimensions < 0:
             raise CompileError(f"No dimensionality has been specified for {name}. Try specifying one in code, or by setting '{name}.dim' "
-                               f"as a "
-                               "GeneratorParam.")
+                               "as a GeneratorParam.")
         if len(types) > 1 and isinstance(io, Input):
             raise CompileError(f"Input {name} has one type, but {len(types)} are given")
         self._fields[name] = ArgInfo(name, io.direction, io.kind, types, dimensions)
@@ -274,7 +272,7 @@ class Generator(ABC):
         declared = getattr(type(self), name, None)
         if name in self.__dict__.get("_fields", ()) or name in self.__dict__.get("_arrays", ()) or isinstance(declared, GeneratorParam):
             raise AttributeError(f"Invalid write to field '{name}' of Generator {self.registered_name}; define an output by {name}[x, ...] "
-                                 f"= ...")
+                                 "= ...")
         super().__setattr__(name, value)
 
 

@@ -14,5 +14,4 @@ def check_field_name(name: str) -> None:
     takes."""
     if not _NAME.fullmatch(name) or name == "generator_params":
         raise CompileError(f"The name '{name}' is not valid for a GeneratorParam, Input, or Output. Names are letters, digits and single "
-                           f"underscores, "
-                           "start with a letter, and are not generator_params.")
+                           "underscores, start with a letter, and are not generator_params.")

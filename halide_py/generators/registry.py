@@ -61,7 +61,7 @@ def create_generator(name: str, context: GeneratorContext, generator_params: Map
     if cls is None:
         known = "".join(f"\n    {n}" for n in GENERATORS)
         raise CompileError(f"Generator not found: {name}\nDid you mean:{known}" if known else f"Generator not found: {name}; none is "
-                                                                                              f"registered")
+                                                                                              "registered")
     with context:
         return cls.made(dict(generator_params))
 

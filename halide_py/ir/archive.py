@@ -105,7 +105,7 @@ class _Writer:
             return place
         if isinstance(x, ExternFunction) and x.address:
             raise CompileError(f"The C function {x.name} is an address in this process and cannot be saved; give hl.extern its source or "
-                               f"library")
+                               "library")
         fields = [bool(getattr(x, f)) if f in _CODE else self.value(getattr(x, f)) for f in _fields(type(x))]
         self.records[place] = [type(x).__name__, *fields]
         return place
@@ -129,8 +129,7 @@ class _Lost:
 
     def __getattr__(self, _: str) -> NoReturn:
         raise CompileError(f"The custom gradient of {self.__dict__['name']} is Python code and was not saved with the pipeline; define it "
-                           f"again to take "
-                           "derivatives")
+                           "again to take derivatives")
 
     def __call__(self, *_: Any) -> NoReturn:
         self.__getattr__("")

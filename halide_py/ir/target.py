@@ -68,8 +68,8 @@ class Target:
         features = list(rest.pop(0)) if rest else []
         if (len(args) < 3 or not isinstance(args[0], TargetOS) or not isinstance(args[1], TargetArch) or rest
                 or not all(isinstance(f, TargetFeature) for f in features)):
-            raise TypeError("Target: incompatible constructor arguments; expected a string, or "
-                            f"(TargetOS, TargetArch, bits[, TargetProcessorTune][, [TargetFeature, ...]]), but got {args!r}")
+            raise TypeError("Target: incompatible constructor arguments; expected a string, or (TargetOS, TargetArch, bits[, "
+                            f"TargetProcessorTune][, [TargetFeature, ...]]), but got {args!r}")
         self.os, self.arch, self.bits, self.processor_tune = args[0], args[1], int(args[2]), tune
         self.set_features(features)
         self._check_features()

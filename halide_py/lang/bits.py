@@ -136,8 +136,8 @@ def _widen_right(name: str, sign: str, result: int) -> Callable[[Any, Any], Expr
     def call(x: Any, y: Any) -> Expr:
         a, c = match_lanes(_integer(name, to_node(x)), _integer(name, to_node(y)))
         if _wide(name, c) is not a.type:
-            raise user_error(f"{name} type mismatch: {to_text(a)} has type {a.type}, but must be {_wide(name, c)}, "
-                             f"twice as wide as {to_text(c)} of type {c.type}")
+            raise user_error(f"{name} type mismatch: {to_text(a)} has type {a.type}, but must be {_wide(name, c)}, twice as wide as "
+                             f"{to_text(c)} of type {c.type}")
         return Expr.of(intrinsic(name, a.type, a, c))
 
     call.__name__, call.__doc__ = name, _example(f"x {sign} y, where y has half the width of x.", f"{name}(hl.u16(300), hl.u8(2))", result)

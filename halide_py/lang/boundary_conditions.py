@@ -117,13 +117,13 @@ def constant_exterior(f: Any, exterior: Any, bounds: Sequence[Any] | None = None
         inner, other = v.as_node(), o.as_node()
         value = b.as_int(other)
         if value is not None and inner.type.is_int_or_uint() and not inner.type.can_represent_value(value):
-            raise user_error(f"The exterior value {value} of constant_exterior() does not fit {inner.type}, the type of {f.name()}; "
-                             "cast one of them")
+            raise user_error(f"The exterior value {value} of constant_exterior() does not fit {inner.type}, the type of {f.name()}; cast "
+                             "one of them")
         if value is not None or inner.type.is_float() and b.as_const(other) is not None:
             other = convert(inner.type, other)
         if other.type is not inner.type:
-            raise user_error(f"The exterior value of constant_exterior() has type {other.type}, but {f.name()} has type {inner.type}; "
-                             "cast it")
+            raise user_error(f"The exterior value of constant_exterior() has type {other.type}, but {f.name()} has type {inner.type}; cast "
+                             "it")
         chosen.append(Expr.of(b.select(outside, other, likely(inner))))
     return source.func(chosen)
 

@@ -246,7 +246,7 @@ class Buffer(BufferViews):
         a, mins = self.array, self.storage.mins
         if len(places) != len(mins):
             raise ValueError(f"Incorrect number of dimensions: Buffer {self.name()} has {len(mins)}, but {len(places)} subscripts are "
-                             f"given")
+                             "given")
         out = []
         for d, (c, low, extent) in enumerate(zip(places, mins, a.shape)):
             if not isinstance(c, (int, np.integer)):
@@ -274,7 +274,7 @@ class Buffer(BufferViews):
         low = self.storage.mins[0] if len(self.storage.mins) == 1 else 0
         if self.array.ndim != 1:
             raise TypeError(f"Buffer {self.name()} has {self.array.ndim} dimensions; only one of 1 dimension can be iterated over, use "
-                            f"np.asarray(buffer)")
+                            "np.asarray(buffer)")
         return (self[low + i] for i in range(self.array.shape[0]))
 
     def _writable(self, call: str) -> Array:

@@ -68,8 +68,8 @@ class BufferViews(Subscripted):
             self._known("crop", d)
             start = low - mins[d]
             if start < 0 or size < 0 or start + size > array.shape[d]:
-                raise IndexError(f"crop() of dimension {d} of Buffer {self.name()} to min {low}, extent {size}, which is not inside "
-                                 f"min {mins[d]}, extent {array.shape[d]}")
+                raise IndexError(f"crop() of dimension {d} of Buffer {self.name()} to min {low}, extent {size}, which is not inside min "
+                                 f"{mins[d]}, extent {array.shape[d]}")
             index: tuple[Any, ...] = (slice(None),) * d + (slice(start, start + size),)
             array = array[index]
             mins[d] = int(low)
@@ -133,7 +133,7 @@ class BufferViews(Subscripted):
         for d, (low, (_, extent, _)) in enumerate(zip(mins, s.shape())):
             if low < -LARGEST - 1 or low + extent - 1 > LARGEST:
                 raise ValueError(f"{call}() of Buffer {self.name()}: coordinates {low} to {low + extent - 1} of dimension {d} do not fit "
-                                 f"int32")
+                                 "int32")
         s.mins = mins
         if s.query and s.raw is not None:
             for dim, low in zip(s.raw.dims, mins):
@@ -150,7 +150,7 @@ class BufferViews(Subscripted):
             places = [int(d) for d in values[0]]
             if sorted(places) != order[:len(places)] or len(places) > array.ndim:
                 raise ValueError(f"transpose({places}) of Buffer {self.name()} does not name each of the first {len(places)} dimensions "
-                                 f"once")
+                                 "once")
             for d, place in enumerate(places):
                 order[place] = d
         else:

@@ -123,8 +123,7 @@ def _define_pure(f: Function, places: Sequence[Any], values: tuple[n.Expr, ...])
     missing = [v for v in implicit_names(values) if v not in names]
     if missing:
         raise user_error(f"Right-hand-side of definition of {f.name} uses implicit variables ({', '.join(missing)}), but the "
-                         "left-hand-side does not "
-                         "contain the placeholder symbol '_'")
+                         "left-hand-side does not contain the placeholder symbol '_'")
     for v in free_variables(values).values():
         if v.rdom is not None:
             raise user_error(f'In pure definition of Func "{f.name}":\nReduction domain referenced in pure function definition: {v.name}. '
@@ -200,8 +199,8 @@ def _update_coordinates(f: Function, what: str, places: Sequence[Any], values: S
     count = implicit_count(values)
     places, given = expand_placeholder(places, len(f.args))
     if given >= 0 and count > given:
-        raise user_error(f"The update definition of {f.name} uses {count} implicit variables, but the initial definition uses only "
-                         f"{given} implicit variables")
+        raise user_error(f"The update definition of {f.name} uses {count} implicit variables, but the initial definition uses only {given} "
+                         "implicit variables")
     if len(places) != len(f.args):
         raise user_error(f'{what}:\nFunc "{f.name}" was called with {len(places)} arguments, but was defined with {len(f.args)}')
     return tuple(coordinate(f.name, i, p) for i, p in enumerate(places))
@@ -210,12 +209,11 @@ def _update_coordinates(f: Function, what: str, places: Sequence[Any], values: S
 def _check_values(f: Function, what: str, values: Sequence[n.Expr]) -> None:
     if len(values) != len(f.types):
         raise user_error(f"{what}:\nNumber of tuple elements for update definition must match number of tuple elements for pure "
-                         "definition: "
-                         f"{len(values)} and {len(f.types)}")
+                         f"definition: {len(values)} and {len(f.types)}")
     for i, (v, t) in enumerate(zip(values, f.types)):
         if v.type is not t:
-            raise user_error(f"{what}:\nTuple element {i} of update definition has type {v.type}, but pure definition has type {t}. "
-                             f"Cast the value: hl.cast(t, {to_text(v) if len(to_text(v)) < 80 else '...'})")
+            raise user_error(f"{what}:\nTuple element {i} of update definition has type {v.type}, but pure definition has type {t}. Cast "
+                             f"the value: hl.cast(t, {to_text(v) if len(to_text(v)) < 80 else '...'})")
 
 
 def _define_update(f: Function, places: Sequence[Any], values: tuple[n.Expr, ...], over: ReductionDomain | None) -> None:
@@ -223,13 +221,13 @@ def _define_update(f: Function, places: Sequence[Any], values: tuple[n.Expr, ...
     what = f'In update definition {len(f.updates)} of Func "{f.name}"'
     if f.wraps:
         raise user_error(f"Func {f.name} cannot be given an update: it stands for {f.wraps}, of which in_() made it; update {f.wraps} "
-                         f"before it is wrapped")
+                         "before it is wrapped")
     if f.frozen:
         raise user_error(f"Func {f.name} cannot be given a new update definition, because it has already been realized or used in the "
                          "definition of another Func")
     if f.extern is not None:
         raise user_error(f"{what}: {f.name} is an extern stage ({f.where}), which has no updates; define another Func from it and update "
-                         f"that")
+                         "that")
     _check_values(f, what, values)
     args = tuple(_without_self(f, a) for a in _update_coordinates(f, what, places, values))
     values = tuple(_without_self(f, v) for v in values)
@@ -247,8 +245,7 @@ def _define_update(f: Function, places: Sequence[Any], values: tuple[n.Expr, ...
     args, values, predicate = drawn[:len(args)], drawn[len(args):-1], drawn[-1]
     if hides:
         warn(f"{what}:\nUpdate definition completely hides earlier definitions, because all the arguments are pure, it contains no "
-             "self-references, "
-             f"and no reduction domain. This may be an accidental re-definition of an already-defined function. ({where})")
+             f"self-references, and no reduction domain. This may be an accidental re-definition of an already-defined function. ({where})")
     if rdom:
         rdom.frozen = True
     _freeze_callees(drawn)

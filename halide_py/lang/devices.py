@@ -40,8 +40,7 @@ class DeviceDirectives(StageBase):
         vars = [a for a in args if not isinstance(a, DeviceAPI)] + [v for k, v in kwargs.items() if k != "device_api"]
         if kwargs.keys() - {*names, "device_api"} or len(vars) not in range(each, MOST * each + 1, each) or len(args) > len(vars) + 1:
             raise TypeError(f"{directive}() takes {f'one to three loops of each of {each} kinds' if each > 1 else 'one to three loops'} "
-                            f"({', '.join(names)}), "
-                            "and a DeviceAPI")
+                            f"({', '.join(names)}), and a DeviceAPI")
         return self._for_device(directive, vars)
 
     def gpu(self: D, *args: Any, **kwargs: Any) -> D:
@@ -107,8 +106,7 @@ def _gpu_tile_arguments(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[li
         if all(isinstance(v, (Var, RVar, RDom)) for v in loops) and not any(isinstance(v, (Var, RVar, RDom)) for v in sizes):
             return loops[:count], loops[count:2 * count] if named else loops[:count], loops[-count:], sizes, tail
     raise TypeError("gpu_tile() takes one to three loops, as many names for block loops (or none), as many for thread loops and as many "
-                    "sizes; then a tail "
-                    "strategy and a DeviceAPI")
+                    "sizes; then a tail strategy and a DeviceAPI")
 
 
 class DeviceCopies:
@@ -141,5 +139,4 @@ def _check_copy(f: Function, directive: str) -> None:
     value = f.pure.values[0]
     if not (isinstance(value, n.Call) and value.call_type in (n.CallType.Halide, n.CallType.Image) and value.args == f.pure.args):
         raise user_error(f"Func {f.name} is scheduled as {directive}, but has value: {to_text(value)}\nExpected a single call to another "
-                         f"Func with matching "
-                         "dimensionality and argument order.")
+                         "Func with matching dimensionality and argument order.")

@@ -44,9 +44,8 @@ class Operand:
     def __bool__(self) -> NoReturn:
         raise ValueError(
             f"The halide.Expr ({to_text(self.as_node())}) cannot be converted to a bool, because it has no value yet. Use the '&'/'|'/'~' "
-            "operators "
-            "(with parentheses) instead of 'and'/'or'/'not', write a < b < c as (a < b) & (b < c), and select(condition, a, b) instead of "
-            "if.")
+            "operators (with parentheses) instead of 'and'/'or'/'not', write a < b < c as (a < b) & (b < c), and select(condition, a, b) "
+            "instead of if.")
 
     def __add__(self, o: Any) -> Any:
         return binary(n.Add, self, o)

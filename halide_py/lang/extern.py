@@ -158,8 +158,7 @@ def extern(prototype: str, *, source: str | os.PathLike[str] | None = None, libr
     if gradient == "auto":
         if not row.source:
             raise user_error(f"extern: `{p.text}` has gradient=\"auto\", which reads the function's C text; give it as source=, or give a "
-                             f"rule: "
-                             f"{p.name}.gradient(lambda adjoint, result, {', '.join(p.names)}: ...)")
+                             f"rule: {p.name}.gradient(lambda adjoint, result, {', '.join(p.names)}: ...)")
         lang.c_functions.translation(row)
     found = _register(row)
     if gradient == "auto" and not found.auto:
@@ -188,8 +187,7 @@ def _register(new: ExternFunction) -> ExternFunction:
                          "source, objects or address, or give your function another name")
     if old is not None and old.builtin:
         raise user_error(f"extern: `{new.prototype}` has the name and argument types of the built-in function {new.name}; use "
-                         f"hl.{new.name}, "
-                         "or give your function another name")
+                         f"hl.{new.name}, or give your function another name")
     if old is not None and _code(old) == _code(new):
         return old
     holder = _C_NAMES.get(new.c_name)
@@ -198,8 +196,7 @@ def _register(new: ExternFunction) -> ExternFunction:
             new.c_name = f"{new.name}_{sum(r.name == new.name for r in _C_NAMES.values())}"
         else:
             raise user_error(f"extern: `{new.prototype}` is declared already as `{holder.prototype}` from another place ({holder.where}); "
-                             f"a C symbol has "
-                             "one type and one origin in a process")
+                             "a C symbol has one type and one origin in a process")
     _C_NAMES[new.c_name] = new
     EXTERNS[new.name, new.args] = new
     count_edit()

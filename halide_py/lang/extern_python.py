@@ -89,11 +89,10 @@ class PythonStage:
         buffers = [t.is_handle() for t in types[:len(types) - outputs]]
         if regions is None and any(d not in (None, rank) for d in dimensions):
             raise CompileError(f"define_extern of Func {name}: an argument has other dimensions than the {rank} of the output; say with "
-                               f"regions= what is needed "
-                               "of each")
+                               "regions= what is needed of each")
         if sum(buffers) != sum(d is not None for d in dimensions):
             raise CompileError(f"define_extern of Func {name}: a Func with several values cannot be passed to a Python function; pass a "
-                               f"Func for each value")
+                               "Func for each value")
         self.name, self.function, self.regions, self.buffers, self.outputs = name, function, regions, buffers, outputs
         self.pointer: Any = ctypes.CFUNCTYPE(ctypes.c_int, *map(_c_type, types))(self._call)
 
@@ -124,7 +123,7 @@ class PythonStage:
         for b, region in zip(inputs, needed):
             if len(region) != b.dimensions:
                 raise ValueError(f"regions= of the extern stage {self.name} gave {len(region)} (min, extent) pairs for {b.dimensions} "
-                                 f"dimensions")
+                                 "dimensions")
             for d, (low, extent) in enumerate(region):
                 b.dim[d].min, b.dim[d].extent = low, extent
 

@@ -114,8 +114,7 @@ def define_extern(
         raise user_error(f"{what}: the dimensions ({', '.join(names)}) are not distinct")
     if f.required_types and results != f.required_types or f.required_dimensions >= 0 and len(names) != f.required_dimensions:
         raise user_error(f"{what}: it is declared with types {list(map(str, f.required_types))} and {f.required_dimensions} dimensions, "
-                         f"but defined with "
-                         f"types {list(map(str, results))} and {len(names)} dimensions")
+                         f"but defined with types {list(map(str, results))} and {len(names)} dimensions")
     kinds = [a if isinstance(a, n.Expr) else None for a in args for _ in range(len(a.types) if isinstance(a, Function) else 1)]
     c_types = tuple(HANDLE if e is None else e.type for e in kinds) + (HANDLE,) * len(results)
     origin = [
@@ -146,8 +145,7 @@ def _argument(what: str, f: Function, i: int, given: ExternFuncArgument) -> Func
         data = [c.name for c in nodes_of(a, n.Call) if c.call_type in (n.CallType.Halide, n.CallType.Image)]
         if loose or data:
             raise user_error(f"{what}: argument {i + 1}, {to_text(a)}, depends on {', '.join(loose or data)}; what is passed by value may "
-                             f"only depend on "
-                             "parameters. Pass the Func or image itself")
+                             "only depend on parameters. Pass the Func or image itself")
         if not a.type.is_scalar() or a.type.is_float() and a.type.bits() < 32:
             raise user_error(f"{what}: argument {i + 1} is of type {a.type}, which C functions cannot take; cast it")
     return a

@@ -109,7 +109,7 @@ class StorageDirectives(StageDirectives):
         kind = MemoryType(memory_type)
         if kind > MemoryType.Register:
             self._fail(f"store_in(MemoryType.{kind.name}) needs a device; this compiler makes code for the CPU: use Heap, Stack, Register "
-                       f"or Auto")
+                       "or Auto")
         self._placement("store_in").memory = kind
         return self
 

@@ -38,8 +38,7 @@ class LegalityChecks(StageBase):
     def _check_new_name(self, v: VarOrRVar, directive: str, argument: str, free: Sequence[str]) -> None:
         if v.name() not in free and any(d.var == v.name() for d in self._schedule().dims):
             self._fail(f"can't create {argument} {v.name()} using {directive}(), because {v.name()} is already used in this Func's "
-                       "schedule elsewhere; "
-                       "choose a new name")
+                       "schedule elsewhere; choose a new name")
 
     def _factor(self, factor: Any, directive: str) -> n.Expr:
         if isinstance(factor, Expr) and not factor.defined():
@@ -58,28 +57,26 @@ class LegalityChecks(StageBase):
 
     def _check_tail(self, old: str, d: Dim, tail: TailStrategy) -> None:
         if d.is_rvar() and tail not in _EXACT_TAILS:
-            self._fail(f"when splitting RVar {old} the tail strategy must be GuardWithIf, Predicate, or Auto, not {tail.name}. "
-                       "Anything else may change the meaning of the algorithm")
+            self._fail(f"when splitting RVar {old} the tail strategy must be GuardWithIf, Predicate, or Auto, not {tail.name}. Anything "
+                       "else may change the meaning of the algorithm")
         if tail is TailStrategy.PredicateLoads and old in self._inner_names():
             self._fail(f"can't use TailStrategy.PredicateLoads for splitting {old}, which stems from the inner loop of another split; use "
-                       f"Predicate or GuardWithIf")
+                       "Predicate or GuardWithIf")
         if tail is TailStrategy.PredicateLoads and self._moved_inwards(old):
             self._fail(f"can't use TailStrategy.PredicateLoads for splitting {old}, because blocks of it are moved inwards by another "
-                       f"split (ShiftInwards): it would "
-                       "store what it did not load over values that were computed; use Predicate or GuardWithIf")
+                       "split (ShiftInwards): it would store what it did not load over values that were computed; use Predicate or "
+                       "GuardWithIf")
         if tail in _BLENDS:
             self._check_blend(old, tail)
         if self._stage == 0:
             return
         if tail is TailStrategy.ShiftInwards:
             self._fail(f"when splitting Var {old}, ShiftInwards is not a legal tail strategy for update definitions, as it may change the "
-                       "meaning "
-                       "of the algorithm; use GuardWithIf, RoundUp or Auto")
+                       "meaning of the algorithm; use GuardWithIf, RoundUp or Auto")
         if tail is TailStrategy.RoundUp and old in self._inner_names():
-            self._fail(f"can't use TailStrategy.RoundUp for splitting {old}, which stems from the inner loop of another split of an "
-                       "update definition. It may "
-                       "redundantly recompute some values, which could change the meaning of the algorithm. Use TailStrategy.GuardWithIf "
-                       "instead")
+            self._fail(f"can't use TailStrategy.RoundUp for splitting {old}, which stems from the inner loop of another split of an update "
+                       "definition. It may redundantly recompute some values, which could change the meaning of the algorithm. Use "
+                       "TailStrategy.GuardWithIf instead")
 
     def _moved_inwards(self, old: str) -> bool:
         inwards = (TailStrategy.ShiftInwards, TailStrategy.ShiftInwardsAndBlend, *((TailStrategy.Auto,) if self._stage == 0 else ()))
@@ -91,8 +88,7 @@ class LegalityChecks(StageBase):
         for d in self._schedule().dims:
             if d.for_type in kinds and d.var in ({old} if d.for_type is ForType.Vectorized else self._relatives(old)):
                 self._fail(f"tail strategy {tail.name} may not be used to split {old}, because {d.var}, which stems from the same Var, is "
-                           f"{WORD[d.for_type]}: "
-                           "this could cause a race condition. Use GuardWithIf or Predicate")
+                           f"{WORD[d.for_type]}: this could cause a race condition. Use GuardWithIf or Predicate")
 
     def _relatives(self, old: str) -> set[str]:
         """The loops that share an original variable with the loop `old`."""
@@ -115,8 +111,7 @@ class LegalityChecks(StageBase):
                 and d.var in self._blocks(s)
             ):
                 self._fail(f"can't mark {d.var} as {WORD[kind]}, because {s.old} was split with tail strategy {s.tail.name}: this could "
-                           f"cause a race condition. "
-                           "Split it with GuardWithIf or Predicate")
+                           "cause a race condition. Split it with GuardWithIf or Predicate")
 
     def _blocks(self, split: Split) -> set[str]:
         """The loops that stem from the outer loop of a split."""
@@ -157,10 +152,8 @@ class LegalityChecks(StageBase):
             return
         if not s.atomic:
             self._fail(f"marking var {d.var} as {WORD[kind]} may introduce a race condition resulting in incorrect output, because its "
-                       "iterations may touch "
-                       "the same element. Use atomic() if the operation is associative, or allow_race_conditions() if you know that there "
-                       "is no race or "
-                       "that it does no harm")
+                       "iterations may touch the same element. Use atomic() if the operation is associative, or allow_race_conditions() if "
+                       "you know that there is no race or that it does no harm")
         elif not s.override_associativity:
             self._check_any_order(d, kind)
 
@@ -170,5 +163,5 @@ class LegalityChecks(StageBase):
         found = ir.associativity.combination(self.function, self._definition())
         reason = found if isinstance(found, str) else "which of equal values wins depends on the order"
         self._fail(f"failed to call atomic() on {self._title()} with {d.var} {WORD[kind]} since it can't prove associativity or "
-                   f"commutativity of the operator: {reason}. If you know that the "
-                   "order does not matter, call atomic(override_associativity_test=True)")
+                   f"commutativity of the operator: {reason}. If you know that the order does not matter, call "
+                   "atomic(override_associativity_test=True)")

@@ -44,7 +44,7 @@ def load_library(filename: str | os.PathLike[str], function: str = "") -> Callab
         data = listed[i].metadata()
         if data.version != _VERSION:
             raise CompileError(f"{path} has metadata of version {data.version}, and this halide_py reads version {_VERSION}; compile it "
-                               f"again")
+                               "again")
         found[ffi.string(data.name).decode()] = (data, listed[i].argv)
         i += 1
     name = function or (next(iter(found)) if len(found) == 1 else "")
@@ -57,7 +57,7 @@ def load_library(filename: str | os.PathLike[str], function: str = "") -> Callab
     first = next((k for k, a in enumerate(args) if a.kind is ArgumentKind.OutputBuffer), len(args))
     if args and args[0].name == USER_CONTEXT:
         raise CompileError(f"{name} of {path} takes a user context, which Python has none of; compile it without the target feature "
-                           f"user_context")
+                           "user_context")
     return Callable(LoadedPipeline(name, args, entry), first, first)
 
 

@@ -44,8 +44,8 @@ def reinterpret(t: Type, e: Any) -> Expr:
     """
     t, node = checked_type(t, "reinterpret()"), to_node(e)
     if node.type.bits() * node.type.lanes() != t.bits() * t.lanes():
-        raise user_error(f"Reinterpret cast from type {node.type} which has {node.type.bits() * node.type.lanes()} bits, "
-                         f"to type {t} which has {t.bits() * t.lanes()} bits")
+        raise user_error(f"Reinterpret cast from type {node.type} which has {node.type.bits() * node.type.lanes()} bits, to type {t} which "
+                         f"has {t.bits() * t.lanes()} bits")
     return Expr.of(node if node.type is t else n.Reinterpret(t, node))
 
 
@@ -128,8 +128,7 @@ def _limit(value: n.Expr, limit: Any, call: str, argument: str) -> n.Expr:
     found = lossless(value.type, node)
     if found is None:
         raise user_error(f"Type mismatch in call to {call}. First argument ({to_text(value)}) has type {value.type}, but {argument} "
-                         "argument "
-                         f"({to_text(node)}) has type {node.type}, which it cannot hold. Use an explicit cast.")
+                         f"argument ({to_text(node)}) has type {node.type}, which it cannot hold. Use an explicit cast.")
     return found
 
 
@@ -242,13 +241,13 @@ def _select_tuple(args: Sequence[Any]) -> tuple[Expr, ...]:
     by_element = [is_tuple_like(c) for c in conditions]
     if any(by_element) and not all(by_element):
         single = to_text(to_node(next(c for c, tuples_ in zip(conditions, by_element) if not tuples_)))
-        raise user_error("select() on Tuples may not mix Expr and Tuple for the condition elements. "
-                         f"select(): Expected Tuple but got Expr: {single}")
+        raise user_error("select() on Tuples may not mix Expr and Tuple for the condition elements. select(): Expected Tuple but got Expr: "
+                         f"{single}")
     each = [to_tuple(c) if all(by_element) else [c] * len(tuples[0]) for c in conditions]
     sizes = {len(t) for t in (*tuples, *each)}
     if len(sizes) > 1:
-        raise user_error(f"select() on Tuples requires all Tuples to have identical sizes. These have "
-                         f"{', '.join(map(str, sorted(sizes)))} elements")
+        raise user_error(f"select() on Tuples requires all Tuples to have identical sizes. These have {', '.join(map(str, sorted(sizes)))} "
+                         "elements")
     out = tuples[-1]
     for c, v in reversed(list(zip(each, tuples))):
         out = [_select_one(k, p, q) for k, p, q in zip(c, v, out)]

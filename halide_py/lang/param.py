@@ -354,8 +354,7 @@ class ImageParam(OutputImageParam):
             return
         if buffer.type() is not p.type or buffer.dimensions() != p.dimensions:
             raise user_error(f"ImageParam {p.name} has type {p.type} and {p.dimensions} dimensions, but the Buffer has type "
-                             f"{buffer.type()} and "
-                             f"{buffer.dimensions()} dimensions")
+                             f"{buffer.type()} and {buffer.dimensions()} dimensions")
         p.buffer = buffer
 
     def get(self) -> Any:

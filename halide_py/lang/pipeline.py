@@ -100,7 +100,7 @@ class Pipeline(CompileTo):
         for e in (node, *printable(message)):
             loose = [v.name for v in free_variables(e).values() if v.param is None]
             if loose or any(c.call_type is n.CallType.Halide for c in nodes_of(e, n.Call)):
-                raise user_error(f"A requirement must not depend on Vars or Funcs, only on parameters, but this one uses "
+                raise user_error("A requirement must not depend on Vars or Funcs, only on parameters, but this one uses "
                                  f"{', '.join(loose) or 'a Func'}")
         self.requirements.append((node, tuple(printable(message))))
         count_edit()
@@ -166,7 +166,7 @@ class Pipeline(CompileTo):
         """What is done whenever the pipeline is compiled to be run here."""
         if self.prefixes:
             raise CompileError(f"Pipeline {self.name} has runtime prefixes, which are not supported when it is compiled to be run here; "
-                               f"use compile_to")
+                               "use compile_to")
         warn_about_schedules(functions)
         for f in functions:
             f.frozen = True
@@ -222,8 +222,7 @@ class Pipeline(CompileTo):
         for f in self.functions:
             if len(f.args) != len(extents):
                 raise CompileError(f"Func {f.name} is defined with {len(f.args)} dimensions, but realize() is requesting a realization "
-                                   f"with "
-                                   f"{len(extents)} dimensions.")
+                                   f"with {len(extents)} dimensions.")
             for d, size in enumerate(extents):
                 if size > LARGEST:
                     raise CompileError(f"realize() of Func {f.name} with size {size} in dimension {d}, which exceeds the maximum of "

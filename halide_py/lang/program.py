@@ -128,8 +128,8 @@ class Program:
         queries = [RawBuffer.query(a.type, wanted) for a in self.output_args]
         if sizes and min(sizes) < 0:
             d = next(d for d, s in enumerate(sizes) if s < 0)
-            raise PipelineError(f"Error: The extents for buffer Output buffer {self.output_args[0].name} dimension {d} "
-                                f"is negative ({sizes[d]}) (in pipeline {self.compiled.name})")
+            raise PipelineError(f"Error: The extents for buffer Output buffer {self.output_args[0].name} dimension {d} is negative "
+                                f"({sizes[d]}) (in pipeline {self.compiled.name})")
         shapes: list[Shape] = []
         for _ in range(_MOST_QUERIES):
             before = shapes
@@ -173,9 +173,8 @@ class Program:
                 break
             before = shapes
         else:
-            raise PipelineError(f"Error: infer_input_bounds() does not converge: the shapes required still change "
-                                f"after {_MOST_QUERIES} iterations; are the constraints on the buffers' shapes contradictory? (in pipeline "
-                                f"{self.compiled.name})")
+            raise PipelineError(f"Error: infer_input_bounds() does not converge: the shapes required still change after {_MOST_QUERIES} "
+                                f"iterations; are the constraints on the buffers' shapes contradictory? (in pipeline {self.compiled.name})")
         for p, raw in unset_buffers.items():
             p.buffer = Buffer.of_shape(p.type, raw.shape(), p.name)
             p.buffer.array.fill(0)
@@ -185,7 +184,7 @@ def unset(p: Parameter) -> CompileError:
     """The error for an input without data."""
     if p.is_buffer:
         return CompileError(f"Buffer argument {p.name} is nullptr: bind data to the ImageParam with set(), or let infer_input_bounds() "
-                            f"make it")
+                            "make it")
     return CompileError(f"Parameter {p.name} does not have a valid scalar value: give the Param one with set()")
 
 

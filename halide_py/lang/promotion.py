@@ -55,8 +55,8 @@ def float_literal(value: float) -> n.Expr:
     """A Python float as float32, with a RuntimeWarning at the user's line when digits are lost."""
     rounded = b.round_float(value, FLOAT32)
     if rounded != value and value == value:
-        message = (f"The floating-point value {value!r} will be interpreted as a float32 and lose precision (it becomes {rounded!r}); "
-                   "add an explicit f32() or f64() cast to avoid this warning.")
+        message = (f"The floating-point value {value!r} will be interpreted as a float32 and lose precision (it becomes {rounded!r}); add "
+                   "an explicit f32() or f64() cast to avoid this warning.")
         frame = user_frame() or sys._getframe()
         warnings.warn_explicit(message, RuntimeWarning, frame.f_code.co_filename, frame.f_lineno)
     return b.const(FLOAT32, rounded)

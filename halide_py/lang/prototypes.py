@@ -45,7 +45,7 @@ def parse(text: str) -> Prototype:
     except c_parser.ParseError as e:
         problem = re.sub(r"^.*?:\d+:\d+:\s*", "", str(e))
         raise user_error(f"extern: cannot read the C prototype `{shown}`: {problem}. Write it as in C: \"float f(float x, int "
-                         f"n)\"") from None
+                         "n)\"") from None
     if len(declarations) != 1 or not isinstance(declarations[0], c_ast.Decl) or not isinstance(declarations[0].type, c_ast.FuncDecl):
         raise user_error(f"extern: `{shown}` is not the prototype of one function; write it as in C: \"float f(float x, int n)\"")
     function = declarations[0].type

@@ -271,13 +271,11 @@ class RDom(Operand):
             raise user_error(f"The predicate of RDom {d.name} must be a bool, but {to_text(p)} has type {p.type}")
         if d.frozen:
             raise user_error(f"{self._text()} cannot be given a new predicate, because it has already been used in the update definition "
-                             "of some function; "
-                             "call where() before")
+                             "of some function; call where() before")
         for v in nodes_of(p, n.Variable):
             if v.rdom is not None and v.rdom is not d:
                 raise user_error(f"An RDom's predicate may only refer to its own RVars, not the RVars of some other RDom: {to_text(p)} is "
-                                 "set for RDom "
-                                 f"{d.name}, but uses {v.name} of RDom {v.rdom.name}")
+                                 f"set for RDom {d.name}, but uses {v.name} of RDom {v.rdom.name}")
         d.predicates.append(p)
 
     def _text(self) -> str:

@@ -101,7 +101,7 @@ def rfactor(f: Function, index: int, preserved: Sequence[tuple[str, str]], fail:
     for r, v in preserved:
         if r not in order:
             fail(f"can't perform rfactor() on {r} since either it is not in the reduction domain, or has already been consumed by another "
-                 f"scheduling directive")
+                 "scheduling directive")
         if v in taken:
             fail(f"can't perform rfactor() with Var {v}, because the name is in use already; choose a new one")
         taken.add(v)
@@ -112,8 +112,7 @@ def rfactor(f: Function, index: int, preserved: Sequence[tuple[str, str]], fail:
         fail(f"can't perform rfactor() because we can't prove associativity of the operator: {found}")
     if not found.commutative and [r for r in order if r not in kept] + [r for r in order if r in kept] != order:
         fail(f"can't perform rfactor() keeping {', '.join(kept)}, because which of equal values wins depends on the order; only the "
-             f"outermost loops over RVars can "
-             "be kept: reorder them first")
+             "outermost loops over RVars can be kept: reorder them first")
     return _Factoring(f, index, d, loops, kept, order, found).run()
 
 

@@ -55,6 +55,5 @@ def _forgotten(f: Function) -> Iterator[str]:
         for k, done in enumerate(touched[1:]):
             if not done:
                 yield (f"Update definition {k} of function {f.name} has not been scheduled, even though some other definitions have been. "
-                       f"You may have "
-                       f"forgotten to schedule it. If this was intentional, call {f.name}.update({k}).unscheduled() to suppress this "
-                       f"warning.")
+                       f"You may have forgotten to schedule it. If this was intentional, call {f.name}.update({k}).unscheduled() to "
+                       "suppress this warning.")

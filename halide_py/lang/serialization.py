@@ -113,7 +113,7 @@ def _checked(given: Mapping[str, Parameter], saved: list[ParameterData]) -> dict
         new, old = handle.param if isinstance(handle, Parameter) else None, known.get(name)
         if new is None:
             raise TypeError(f"user_params[{name!r}] must be a defined Parameter, not {handle!r}; a Param or ImageParam has one: "
-                            f"p.parameter()")
+                            "p.parameter()")
         if old is None:
             continue  # one set of parameters may serve several pipelines
         if (new.type, new.is_buffer, new.dimensions) != (old.type, old.is_buffer, old.dimensions):

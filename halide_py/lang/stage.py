@@ -52,12 +52,11 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, EagerInline, Legali
         for v in free_variables(e).values():
             if v.param is None:
                 self._fail(f"specialization condition {to_text(e)} depends on {kind_of(v.rdom is not None)} {v.name}. Specialization "
-                           f"conditions may not depend "
-                           "on any Vars or RVars, only on parameters and the shapes of buffers")
+                           "conditions may not depend on any Vars or RVars, only on parameters and the shapes of buffers")
         for c in nodes_of(e, n.Call):
             if c.call_type in (n.CallType.Halide, n.CallType.Image):
                 self._fail(f"specialization condition {to_text(e)} reads {c.name}; it may depend on parameters and the shapes of buffers "
-                           f"only")
+                           "only")
         return Stage.of(self.func_handle(), self._stage, self._specialization(e, "specialize"))
 
     def _specialization(self, condition: n.Expr, directive: str, failure: str = "") -> StageSchedule:
@@ -145,8 +144,7 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, EagerInline, Legali
         di, do = self._dim(i, "fuse", "argument 'inner'"), self._dim(o, "fuse", "argument 'outer'")
         if f.is_rvar != (i.is_rvar or o.is_rvar):
             self._fail(f"can't fuse {kind_of(f.is_rvar)} {f.name()} from {kind_of(i.is_rvar)} {i.name()} and {kind_of(o.is_rvar)} "
-                       f"{o.name()}; "
-                       f"the result must be a{'n RVar' if not f.is_rvar else ' Var'}")
+                       f"{o.name()}; the result must be a{'n RVar' if not f.is_rvar else ' Var'}")
         if OUTERMOST in (di.var, do.var):
             self._fail("can't fuse __outermost")
         self._check_new_name(f, "fuse", "fused", [i.name(), o.name()])
@@ -233,7 +231,7 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, EagerInline, Legali
         self._check_blended(d, kind)
         if self.function.extern is not None and kind in (ForType.Vectorized, ForType.Unrolled):
             self._fail(f"an extern stage computes whole regions; its loop {d.var} cannot be marked {WORD[kind]}. Split it, and mark the "
-                       f"outer loop parallel()")
+                       "outer loop parallel()")
         self._edited(directive)
         d.for_type = kind
         return self
@@ -322,8 +320,8 @@ class StageDirectives(CompanionDirectives, DeviceDirectives, EagerInline, Legali
         """
         d = self.function.stages()[self._stage]
         if any(mentions(e, self.function.name) for e in d.args):
-            self._fail(f"can't use atomic(): the place it updates depends on the values of "
-                       f"{self.function.name}, which other iterations change; compute it from another Func")
+            self._fail(f"can't use atomic(): the place it updates depends on the values of {self.function.name}, which other iterations "
+                       "change; compute it from another Func")
         s = self._edited()
         s.atomic, s.override_associativity = True, bool(override_associativity_test)
         return self
@@ -359,8 +357,8 @@ def _tile_arguments(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[A
             return list(given["previous"]), list(outers), list(given["inners"]), list(given["factors"]), tail
         x, y = given["x"], given["y"]
         return [x, y], [given.get("xo", x), given.get("yo", y)], [given["xi"], given["yi"]], [given["xfactor"], given["yfactor"]], tail
-    raise TypeError("tile() takes (x, y, xo, yo, xi, yi, xfactor, yfactor), (x, y, xi, yi, xfactor, yfactor), or lists "
-                    "(previous, outers, inners, factors) or (previous, inners, factors); then a tail strategy")
+    raise TypeError("tile() takes (x, y, xo, yo, xi, yi, xfactor, yfactor), (x, y, xi, yi, xfactor, yfactor), or lists (previous, outers, "
+                    "inners, factors) or (previous, inners, factors); then a tail strategy")
 
 
 def _preserved(args: Sequence[Any], kwargs: dict[str, Any]) -> list[tuple[str, str]]:

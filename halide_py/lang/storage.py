@@ -46,7 +46,7 @@ def wrap(source: Any) -> tuple[Array, Type]:
     Raises TypeError for other objects, ValueError for element types and layouts that a buffer cannot have.
     """
     if isinstance(source, (list, tuple, str, int, float, complex)) or source is None:
-        raise TypeError(f"Buffer() takes a NumPy array, another object with the buffer protocol, or a Type and sizes, not a "
+        raise TypeError("Buffer() takes a NumPy array, another object with the buffer protocol, or a Type and sizes, not a "
                         f"{type(source).__name__}")
     array = np.asarray(source if isinstance(source, np.ndarray) or hasattr(source, "__array__") else memoryview(source))
     if array.dtype.name == "bfloat16":
@@ -61,7 +61,7 @@ def wrap(source: Any) -> tuple[Array, Type]:
         raise ValueError(f"Out of range dimensions in buffer conversion: shape {array.shape}; each extent and stride must be below 2^31")
     if any(s % array.itemsize for s in array.strides) or not array.flags.aligned:
         raise ValueError(f"The elements of the array are not aligned to their {array.itemsize} bytes (strides {array.strides}); copy it "
-                         f"first")
+                         "first")
     return array, t
 
 

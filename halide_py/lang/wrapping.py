@@ -54,10 +54,10 @@ def wrapper(f: Function | Parameter, callers: Sequence[Function] | None, clone: 
     sharing = sorted(name for name, w in f.wrappers.items() if w is old)
     if len(found) > 1 or sharing != sorted(set(names)):
         raise user_error(f"{what} for {', '.join(names)}: {old.name} is shared by {', '.join(sharing)} already, and one caller has one "
-                         f"wrapper; ask for it with the same Funcs as when it was made")
+                         "wrapper; ask for it with the same Funcs as when it was made")
     if bool(old.wraps) is clone:
-        raise user_error(f"{what} for {', '.join(names) or 'all callers'}: {'in_' if clone else 'clone_in'}() made {old.name} for "
-                         f"the same caller already, and one caller has one wrapper")
+        raise user_error(f"{what} for {', '.join(names) or 'all callers'}: {'in_' if clone else 'clone_in'}() made {old.name} for the same "
+                         "caller already, and one caller has one wrapper")
     return Handles.of(old)
 
 

@@ -139,8 +139,8 @@ class AllocationBounds:
         for d, v in enumerate(f.args):
             interval = box.intervals[d] if box is not None else Interval(b.i32(0), b.i32(0))
             if interval.min is None or interval.max is None:
-                raise CompileError(f"Func {f.name} is accessed without a bound in dimension {d} ({v}), so it cannot be allocated; "
-                                   f"limit the index with clamp(), or bound({v}, ...) ({f.where})")
+                raise CompileError(f"Func {f.name} is accessed without a bound in dimension {d} ({v}), so it cannot be allocated; limit "
+                                   f"the index with clamp(), or bound({v}, ...) ({f.where})")
             p = f"{s.name}.{v}"
             low, extent = simplify(interval.min), simplify(b.add(b.sub(interval.max, interval.min), b.i32(1)))
             lets += [(p + ".min_realized", low), (p + ".extent_realized", extent)]

@@ -172,9 +172,8 @@ class _Splitter:
             around = [p.name for p in nodes_of(body, n.Produce) if p.name in more and self.produced(p.body, f.name)]
             if around:
                 raise CompileError(f"Func {f.name} is scheduled async_(), but whether and where it is computed depends on values of "
-                                   f"{around[0]}, in whose "
-                                   f"loops it is computed (it is memoized, or its loops read it); store {f.name} inside of these loops "
-                                   f"({f.site('async_')})")
+                                   f"{around[0]}, in whose loops it is computed (it is memoized, or its loops read it); store {f.name} "
+                                   f"inside of these loops ({f.site('async_')})")
             if not more:
                 return s, needed
             needed |= more
@@ -264,10 +263,8 @@ class _Splitter:
         for name in sorted(needed - {f.name}):
             if self.produced(consumer, name) and (name not in stored or name in hoisted_outside):
                 raise CompileError(f"Func {f.name} is scheduled async_(), and both it and its consumers need {name}, which is computed in "
-                                   f"the same loop but "
-                                   f"stored outside of it: two tasks would write it at once. Schedule {name} async_() too, or store it "
-                                   f"where it is "
-                                   f"computed, or compute it outside ({f.site('async_')})")
+                                   f"the same loop but stored outside of it: two tasks would write it at once. Schedule {name} async_() "
+                                   f"too, or store it where it is computed, or compute it outside ({f.site('async_')})")
 
     # ---- the semaphores
 

@@ -107,8 +107,7 @@ def _check_bounded(producer: Function, consumer: StageNest, box: Box) -> None:
         dim = producer.args[d] if d < len(producer.args) else str(d)
         raise CompileError(
             f"The {which} of Func {consumer.function.name} accesses dimension {d} ({dim}) of Func {producer.name} with an index that has "
-            f"no "
-            f"bound; limit it with clamp() (or unsafe_promise_clamped()) at {consumer.definition.where or 'its definition'}")
+            f"no bound; limit it with clamp() (or unsafe_promise_clamped()) at {consumer.definition.where or 'its definition'}")
 
 
 def collect_stages(nests: Nests, outputs: dict[str, Function], values: FuncValues) -> list[Stage]:

@@ -70,6 +70,6 @@ def constant_extent(loop: n.For, what: str) -> int:
         extent = b.as_int(simplify(loop.extent))
     if extent is None:
         raise CompileError(
-            f"Loop {loop.name} is {what}, but its extent {to_text(loop.extent)} is not a constant and has no small constant bound; "
-            f"split it by a constant factor first, or promise the extent with bound()")
+            f"Loop {loop.name} is {what}, but its extent {to_text(loop.extent)} is not a constant and has no small constant bound; split "
+            "it by a constant factor first, or promise the extent with bound()")
     return extent

@@ -46,6 +46,5 @@ def _value(e: Any, known: dict[n.Expr, tuple[int, bool]], stage: str) -> tuple[i
         value = known[e][0]
         if not e.type.min_value() <= value <= e.type.max_value():
             raise CompileError(f"In the definition of {stage}, {'' if only else 'the constant part of '}{to_text(e)} is {value}, which "
-                               f"{e.type} cannot "
-                               "hold: signed overflow is undefined; compute it in a wider type")
+                               f"{e.type} cannot hold: signed overflow is undefined; compute it in a wider type")
     return known[e]

@@ -23,5 +23,4 @@ def check_devices(env: Mapping[str, Function]) -> None:
             for s in _schedules(d.schedule):
                 if s.device:
                     raise CompileError(f"Func {f.name} is scheduled {s.device}, but this build has no such backend: it makes code for the "
-                                       f"CPU. Use parallel(), "
-                                       "vectorize(), unroll() and tile() instead")
+                                       "CPU. Use parallel(), vectorize(), unroll() and tile() instead")

@@ -183,8 +183,7 @@ def check_extern_arguments(d: Definition, inlined: Mapping[str, Function]) -> No
             if isinstance(call, n.Call) and call.call_type is n.CallType.Halide and call.name in inlined:
                 stage = e.name if isinstance(e, n.Call) else ""
                 raise CompileError(f"Func {call.name} is computed inline, but is an argument of the extern stage {stage}, which needs it "
-                                   f"in memory; "
-                                   f"schedule it: {call.name}.compute_root() ({inlined[call.name].where})")
+                                   f"in memory; schedule it: {call.name}.compute_root() ({inlined[call.name].where})")
 
 
 def check_extern_place(f: Function, uses: Sequence[Sequence[n.For]]) -> None:

@@ -68,8 +68,7 @@ def fuse_groups(env: Environment) -> list[list[Function]]:
                 continue
             if level.func not in env:
                 raise CompileError(f"Func {f.name} is scheduled compute_with({level.func}, {level.var}), but {level.func} is not computed "
-                                   f"in this pipeline: "
-                                   f"it is inlined, or nothing uses it ({f.site('compute_with', k)})")
+                                   f"in this pipeline: it is inlined, or nothing uses it ({f.site('compute_with', k)})")
             ours, theirs = group_of[f.name], group_of[level.func]
             if ours is not theirs:
                 ours += theirs
@@ -83,8 +82,7 @@ def fuse_groups(env: Environment) -> list[list[Function]]:
             if not state[id(group)]:
                 names = ", ".join(f.name for f in group)
                 raise CompileError(f"The Funcs {names} are scheduled compute_with() each other, but one of them depends on another, "
-                                   f"through what it calls; "
-                                   f"only Funcs that do not need each other can share loops ({_where(group)})")
+                                   f"through what it calls; only Funcs that do not need each other can share loops ({_where(group)})")
             return
         state[id(group)] = False
         for f in group:
@@ -115,8 +113,8 @@ def check_group(group: Sequence[Function], outputs: set[str]) -> None:
                                    f"compute_root() or compute_at() ({_where(group)})")
         if not level.same(levels[0]):
             raise CompileError(f"Funcs {group[0].name} and {f.name} are scheduled compute_with() each other, but {group[0].name} is "
-                               f"computed "
-                               f"{_place(levels[0])} and {f.name} {_place(level)}; compute both at the same place ({f.site('compute_at')})")
+                               f"computed {_place(levels[0])} and {f.name} {_place(level)}; compute both at the same place "
+                               f"({f.site('compute_at')})")
 
 
 def _place(level: LoopLevel) -> str:
@@ -142,12 +140,10 @@ def _edges(nests: Sequence[StageNest]) -> list[_Edge]:
         for one in (nest, parent):
             if one.function.extern is not None:
                 raise CompileError(f"{_title(nest)} is scheduled compute_with({_title(parent)}, {level.var}), but {_title(one)} is an "
-                                   f"extern stage, whose loops "
-                                   f"are not ours to share ({where})")
+                                   f"extern stage, whose loops are not ours to share ({where})")
             if one.specializations or one.failure is not None:
                 raise CompileError(f"{_title(nest)} is scheduled compute_with({_title(parent)}, {level.var}), but {_title(one)} has "
-                                   f"specializations; a stage that "
-                                   f"shares loops must not have any ({where})")
+                                   f"specializations; a stage that shares loops must not have any ({where})")
         depths = [_depth(one, level.var) for one in (nest, parent)]
         for one, depth in zip((nest, parent), depths):
             if depth is None:
@@ -155,10 +151,8 @@ def _edges(nests: Sequence[StageNest]) -> list[_Edge]:
                                    f"loop {level.var}; its loops are, innermost first: {', '.join(_variables(one)[::-1])} ({where})")
         if depths[0] != depths[1]:
             raise CompileError(f"{_title(nest)} is scheduled compute_with({_title(parent)}, {level.var}), but {level.var} is loop number "
-                               f"{depths[0]} of "
-                               f"{_title(nest)} from the outside, and number {depths[1]} of {_title(parent)}; all loops outside of it are "
-                               f"shared, so "
-                               f"there must be as many ({where})")
+                               f"{depths[0]} of {_title(nest)} from the outside, and number {depths[1]} of {_title(parent)}; all loops "
+                               f"outside of it are shared, so there must be as many ({where})")
         assert depths[0] is not None
         for level_index in range(depths[0]):
             _check_alike(nest, parent, level_index)
@@ -210,7 +204,7 @@ def _in_order(parts: Sequence[list[StageNest]]) -> list[list[StageNest]]:
         else:
             names = ", ".join(_title(s) for part in rest for s in part)
             raise CompileError(f"compute_with() asks for an order that cannot be: each of the stages {names} would have to run before "
-                               f"another of them")
+                               "another of them")
         rest.remove(part)
         out.append(part)
     return out
@@ -302,8 +296,8 @@ def _same_func_checks(part: list[StageNest], shifts: dict[StageNest, n.Expr], le
             whole = v == OUTERMOST or v in pointwise_dims(f) and not any(v in (s.old, s.outer, s.inner) for s in _splits(one, two))
             alike = simplify(n.EQ(shifts[one], shifts[two]))
             problem = (f"{_title(two)} and {_title(one)} would share loop {v} by compute_with(), but an iteration of the second may need "
-                       f"what another iteration of the first computes; share loops over whole dimensions that all stages of {f.name} "
-                       f"treat point by point, with the same alignment ({f.site('compute_with', one.index)})")
+                       f"what another iteration of the first computes; share loops over whole dimensions that all stages of {f.name} treat "
+                       f"point by point, with the same alignment ({f.site('compute_with', one.index)})")
             if not whole or b.is_false(alike):
                 raise CompileError(problem)
             if not b.is_true(alike):

@@ -67,8 +67,7 @@ def bounded(extents: Extents, f: Function) -> tuple[n.Expr, ...]:
     sizes = tuple(simplify(e) for e in extents if e is not None)
     if len(sizes) < len(extents):
         raise CompileError(f"Func {f.name} is scheduled hoist_storage(), but the size of its region has no bound outside of the loops that "
-                           f"it "
-                           f"is hoisted over; use bound_storage() or bound_extent(), or hoist it less far ({f.site('hoist_storage')})")
+                           f"it is hoisted over; use bound_storage() or bound_extent(), or hoist it less far ({f.site('hoist_storage')})")
     return sizes
 
 

@@ -80,8 +80,7 @@ class _Buffer:
             return own
         if own is not None:
             raise CompileError(f"Output buffer {self.arg.name}: the {what} of dimension {d} cannot be constrained; the outputs of a tuple "
-                               f"share the "
-                               f"shape of the first, so constrain {self.first}")
+                               f"share the shape of the first, so constrain {self.first}")
         return field(self.first, what, d)
 
     def used(self) -> n.Expr:
@@ -104,8 +103,8 @@ def _collect(
         for d, interval in enumerate(box.intervals if box is not None else ()):
             if not interval.is_bounded():
                 kind = "Output" if f is not None else "Input"
-                raise CompileError(f"{kind} buffer {a.name} may be accessed in an unbounded way in dimension {d}; limit the index, "
-                                   f"for example with clamp() or a boundary condition")
+                raise CompileError(f"{kind} buffer {a.name} may be accessed in an unbounded way in dimension {d}; limit the index, for "
+                                   "example with clamp() or a boundary condition")
         found.append(_Buffer(a, box, f.buffer_name(0) if f is not None and i else ""))
     return found
 

@@ -26,8 +26,7 @@ from .fused_stages import fuse_groups
 
 _REREAD = "the pipeline reads the input where the output, or some of it, is written already, or computes elements twice"
 _ELEMENTWISE = ("an element may only be overwritten by the one computed from it, once: give the same region of memory with the same "
-                "strides, and extents that are "
-                "multiples of the split factors, or use TailStrategy.GuardWithIf")
+                "strides, and extents that are multiples of the split factors, or use TailStrategy.GuardWithIf")
 
 
 @dataclass(frozen=True)

@@ -97,9 +97,8 @@ def _key(f: Function, env: Mapping[str, Function]) -> MemoKey:
             assert e.param is not None
             if not e.param.constant:
                 raise CompileError(f"Func {f.name} cannot be memoized: it depends on the data of {e.param.name}, which may change from "
-                                   f"call to call. Say what "
-                                   f"stands for the data with memoize_tag(): memoize_tag({e.param.name}[...], version), where version is a "
-                                   f"Param ({f.site('memoize')})")
+                                   f"call to call. Say what stands for the data with memoize_tag(): memoize_tag({e.param.name}[...], "
+                                   f"version), where version is a Param ({f.site('memoize')})")
             key.buffers[e.param.name] = e.param
         else:
             key.values.append(_word(f, e))
@@ -134,8 +133,7 @@ def _word(f: Function, e: n.Expr) -> n.Expr:
         free = isinstance(v, n.Variable) and v.param is None
         if free or isinstance(v, n.Call) and v.call_type in (n.CallType.Halide, n.CallType.Image):
             raise CompileError(f"Func {f.name} cannot be memoized: the key {to_text(e)} depends on {v.name}; keys may use parameters and "
-                               f"constants only "
-                               f"({f.site('memoize')})")
+                               f"constants only ({f.site('memoize')})")
     t = e.type
     if t.is_handle() or t.is_vector():
         raise CompileError(f"Func {f.name} cannot be memoized: it depends on {to_text(e)} of type {t}; put memoize_tag() with a scalar "

@@ -52,8 +52,7 @@ class _Prefetcher:
         for nest, p in reversed(self.wanted.get(op.name, ())):
             if op.kind is n.ForType.Vectorized:
                 raise CompileError(f"Func {nest.function.name} is scheduled prefetch({p.what}, {p.at}, ...), but loop {p.at} is "
-                                   f"vectorized; prefetch in a loop "
-                                   f"outside of it ({nest.function.site('prefetch', nest.index)})")
+                                   f"vectorized; prefetch in a loop outside of it ({nest.function.site('prefetch', nest.index)})")
             hint = self.hint(op, nest, p)
             body = body if hint is None else b.block([hint, body])
         return op if body is op.body else n.For(op.name, op.min, op.extent, op.kind, op.partition, body)
@@ -63,14 +62,13 @@ class _Prefetcher:
         order = [loop.name.removeprefix(nest.loop_prefix) for loop in nest.loops]
         if order.index(p.source) > order.index(p.at):
             raise CompileError(f"Func {nest.function.name} is scheduled prefetch({p.what}, {p.at}, {p.source}, ...), but {p.source} is no "
-                               f"loop around {p.at}; swap the "
-                               f"two, or take one of {', '.join(order[1:order.index(p.at) + 1])} "
+                               f"loop around {p.at}; swap the two, or take one of {', '.join(order[1:order.index(p.at) + 1])} "
                                f"({nest.function.site('prefetch', nest.index)})")
         box = boxes_required(op.body, {}, self.values).get(p.what)
         bounds = self.bounds(p.what)
         if box is None or bounds is None or any(i.min is None or i.max is None for i in box.intervals):
             warn(f"prefetch({p.what}, {p.at}, {p.source}) of {nest.function.name} has no effect: the loop reads nothing of it that is "
-                 f"stored outside")
+                 "stored outside")
             return None
         source = nest.loop_prefix + p.source
         later = {source: b.add(n.Variable(op.min.type, source), p.offset)}

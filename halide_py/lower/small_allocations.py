@@ -75,8 +75,8 @@ class _Bounder:
             if most is None or (size > LARGEST and not asked):
                 if r.memory is n.MemoryType.Register:
                     where = f" ({self.env[r.name].site('store_in')})" if r.name in self.env else ""
-                    raise CompileError(f"Func {r.name} is stored in registers, but the size of its region has no constant bound; "
-                                       f"use bound_storage(), bound_extent() or a split by a constant, or store_in(MemoryType.Heap){where}")
+                    raise CompileError(f"Func {r.name} is stored in registers, but the size of its region has no constant bound; use "
+                                       f"bound_storage(), bound_extent() or a split by a constant, or store_in(MemoryType.Heap){where}")
                 return r.extents
             sizes.append(e if d in bounds else b.i32(max(most, 0)))
         return tuple(sizes)

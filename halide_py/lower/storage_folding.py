@@ -169,8 +169,7 @@ def _find(r: n.Realize, f: Function, values: FuncValues, passed: bool) -> list[_
     if passed:
         if any(a is not None for a in asked.values()):
             raise CompileError(f"Func {f.name} is scheduled fold_storage(), but an extern stage reads or writes it, which needs its "
-                               f"storage in one piece; "
-                               f"drop the directive ({f.site('fold_storage')})")
+                               f"storage in one piece; drop the directive ({f.site('fold_storage')})")
         return []
     dims = pointwise_dims(f)
     vectors = _vector_dims(r.body, f)
@@ -189,10 +188,8 @@ def _find(r: n.Realize, f: Function, values: FuncValues, passed: bool) -> list[_
         if asked[d] is not None:
             v = f.args[d]
             raise CompileError(f"Func {f.name} is scheduled fold_storage({v}, ...), but its storage is not accessed in order along {v} by "
-                               f"one serial loop "
-                               f"that it is stored outside of and computed inside of; fold_storage needs store_at() or store_root() with "
-                               f"compute_at() "
-                               f"inside a serial loop over {v} ({f.site('fold_storage')})")
+                               "one serial loop that it is stored outside of and computed inside of; fold_storage needs store_at() or "
+                               f"store_root() with compute_at() inside a serial loop over {v} ({f.site('fold_storage')})")
     return found
 
 

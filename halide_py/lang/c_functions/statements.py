@@ -324,7 +324,7 @@ class _Function(Expressions):
             turns += 1
             if turns > _MOST_TURNS:
                 raise Refusal(f"a loop that has not ended, for all values, after {_MOST_TURNS} turns; its number of turns has to be "
-                              f"bounded by a constant", node)
+                              "bounded by a constant", node)
             turn = self._enter("turn")
             self._statement(body)
             self._leave(turn)

@@ -40,5 +40,4 @@ def _refused(row: ExternFunction, source: CSource, e: Refusal) -> CompileError:
         text = f": `{source.line(e.coord.line)}`" if e.coord.file == source.title else ""
     rule = f"{row.name}.gradient(lambda {', '.join(['adjoint', 'result', *row.names()])}: ...)"
     return user_error(f"extern: `{row.prototype}`, gradient=\"auto\": the function has no Expr to differentiate: {e.message}{place}{text}. "
-                      f"Leave "
-                      f"gradient=\"auto\" out and give the rule by hand, with what hl.extern() returns: {rule}")
+                      f"Leave gradient=\"auto\" out and give the rule by hand, with what hl.extern() returns: {rule}")
