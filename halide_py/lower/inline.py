@@ -106,8 +106,8 @@ def inline_named(env: Environment, inlined: Collection[str]) -> Environment:
 
     def definition(d: Definition) -> Definition:
         check_extern_arguments(d, bodies)
-        values, args, predicate = (tuple(guard_selects(rewrite(v, {n.Call: call})) for v in d.values),
-                                   tuple(rewrite(a, {n.Call: call}) for a in d.args), rewrite(d.predicate, {n.Call: call}))
+        values, args, (predicate,) = (tuple(guard_selects(rewrite(e, {n.Call: call})) for e in part)
+                                      for part in (d.values, d.args, (d.predicate,)))
         if (values, args, predicate) == (d.values, d.args, d.predicate):
             return d
         return dataclasses.replace(d, values=values, args=args, predicate=predicate)

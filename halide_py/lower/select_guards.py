@@ -2,15 +2,19 @@
 
 IR before: `select(x < 4, a(x), b(x - 4))`. After: `if_then_else(x < 4, a(x), b(x - 4))`: only the chosen side is evaluated, so bounds
 inference may believe the condition and the loads are really skipped. Of `select(x > 0 && a(x - 1) > 0, u, v)` the first part keeps the
-second in range: `if_then_else(x > 0, select(a(x - 1) > 0, u, v), v)`. Limits: only where an argument of a call in the branch shares a
-variable with the condition, outside of remainders, and is not itself clamped; every other Select stays branch free.
+second in range: `if_then_else(x > 0, select(a(x - 1) > 0, u, v), v)`. An index that is data is promised to be where the condition wants it:
+`select(0 <= i(x) && i(x) < 4, a(i(x)), v)` reads `a(promise_clamped(i(x), 0, 3))` under its condition. Limits: only where an argument of a
+call in the branch shares a variable, or data, with the condition, outside of remainders, and is not itself clamped; every other Select
+stays branch free.
 """
 
 from __future__ import annotations
 
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.intrinsics import intrinsic
 from ..ir.traverse import Rec, free_variables, nodes_of, rewrite
+from ..ir.types import INT32
 
 
 def _is_limited(e: n.Expr) -> bool:
@@ -77,15 +81,71 @@ def _parts(condition: n.Expr) -> tuple[n.Expr, n.Expr]:
     return b.and_(first[0], second[0]), b.and_(first[1], second[1])
 
 
+def _reads(e: n.Expr) -> bool:
+    return any(c.call_type in (n.CallType.Halide, n.CallType.Image) for c in nodes_of(e, n.Call))
+
+
+def _limits_of_data(condition: n.Expr) -> dict[n.Expr, tuple[n.Expr, n.Expr]]:
+    """The int32 values that read memory and that a conjunction compares with what reads none, and between which numbers they are."""
+    if isinstance(condition, n.Call) and condition.name == "likely":
+        return _limits_of_data(condition.args[0])
+    if isinstance(condition, n.And):
+        found = _limits_of_data(condition.a)
+        for e, (low, high) in _limits_of_data(condition.b).items():
+            before = found.get(e, (low, high))
+            found[e] = b.max_(before[0], low), b.min_(before[1], high)
+        return found
+    if not isinstance(condition, (n.LT, n.LE, n.GT, n.GE)) or condition.a.type is not INT32:
+        return {}
+    small, large = (condition.a, condition.b) if isinstance(condition, (n.LT, n.LE)) else (condition.b, condition.a)
+    step = b.i32(1 if isinstance(condition, (n.LT, n.GT)) else 0)
+    if _reads(small) and not _reads(large):
+        return {small: (b.const(INT32, INT32.min_value()), b.sub(large, step))}
+    return {large: (b.add(small, step), b.const(INT32, INT32.max_value()))} if _reads(large) and not _reads(small) else {}
+
+
+def _promised(branch: n.Expr, limits: dict[n.Expr, tuple[n.Expr, n.Expr]]) -> n.Expr:
+    """A branch whose indices are known to be within limits."""
+    def limited(e: n.Expr, rec: Rec) -> n.Expr:
+        if isinstance(e, n.Call) and e.name == "unsafe_promise_clamped":
+            return e  # once is enough
+        if e in limits:
+            return intrinsic("unsafe_promise_clamped", INT32, e, *limits[e])
+        return e.map_children(rec)  # type: ignore[no-any-return]
+
+    def call(c: n.Call, rec: Rec) -> n.Expr:
+        if c.call_type not in (n.CallType.Halide, n.CallType.Image):
+            return c.map_children(rec)  # type: ignore[no-any-return]
+        args = tuple(rewrite(a, dict.fromkeys({n.Call, *map(type, limits)}, limited)) for a in c.args)
+        return c if args == c.args else n.Call(c.type, c.name, args, c.call_type, c.func, c.value_index, c.param)
+
+    return rewrite(branch, {n.Call: call}) if limits else branch
+
+
 def guard_selects(e: n.Expr) -> n.Expr:
     """`e` with its deciding Selects made lazy."""
 
     def select(s: n.Select, rec: Rec) -> n.Expr:
         new: n.Select = s.map_children(rec)
         plain, rest = _parts(new.condition)
-        inner = new.true_value if b.is_true(rest) else b.select(rest, new.true_value, new.false_value)
-        if b.is_true(plain) or not (_decides(plain, inner) or _decides(plain, new.false_value)):
+        inner = promised = _promised(new.true_value, _limits_of_data(new.condition))
+        if promised is not new.true_value:
+            inner = n.Call(new.type, "if_then_else", (rest, promised, new.false_value), n.CallType.PureIntrinsic)
+        elif not b.is_true(rest):
+            inner = b.select(rest, new.true_value, new.false_value)
+        if b.is_true(plain):
+            return new if promised is new.true_value else inner
+        if promised is new.true_value and not (_decides(plain, inner) or _decides(plain, new.false_value)):
             return new
         return n.Call(new.type, "if_then_else", (plain, inner, new.false_value), n.CallType.PureIntrinsic)
 
-    return rewrite(e, {n.Select: select})
+    def call(c: n.Call, rec: Rec) -> n.Expr:
+        new: n.Call = c.map_children(rec)
+        if new.name != "if_then_else":
+            return new
+        args = list(new.args)  # a Func's, whose variables may be data here
+        for i in range(1, len(args), 2):
+            args[i] = _promised(args[i], _limits_of_data(args[i - 1]))
+        return n.Call(new.type, new.name, tuple(args), new.call_type, new.func)
+
+    return rewrite(e, {n.Select: select, n.Call: call})

@@ -66,6 +66,27 @@ def where(low: int, extent: int, size: int, condition: Callable[[hl.RVar], hl.Ex
     return make
 
 
+def far_and_near() -> hl.Buffer:
+    return hl.Buffer(np.resize(np.array([3, -2, 4, 5, 0, 90, -1, 2], np.int32), 24))
+
+
+def placed(at: hl.Expr) -> hl.Expr:
+    return hl.select((at >= 0) & (at < 5), buffer(5)[at], 7)
+
+
+def data_through_a_func(condition: bool) -> Callable[[], hl.Func]:
+    """A condition on a Var that becomes one on data when the Func is computed inline; alone, or in a predicate."""
+    def make() -> hl.Func:
+        g, at = hl.Func("g"), far_and_near()
+        g[x] = placed(x + 1)
+        if not condition:
+            return choosing(x >= 0, g[at[x]], 0)
+        r = domain((0, 20))
+        return summing(r, [(r.x > 1) & (hl.max(g[at[r.x]], 4) > 4)], lambda: r.x)
+
+    return make
+
+
 CASES: dict[str, Callable[[], hl.Func]] = {
     "and": lambda: choosing((x >= 2) & (x <= 11), buffer(10)[x - 2], 7),
     "or, otherwise": lambda: choosing((x < 2) | (x > 11), 7, buffer(10)[x - 2]),
@@ -77,6 +98,8 @@ CASES: dict[str, Callable[[], hl.Func]] = {
     "through a Func": through_a_func,
     "where a quotient": where(0, 20, 5, lambda r: r // 2 < 5, lambda r: r // 2),
     "where near": where(-20, 40, 5, lambda r: hl.abs(r) < 3, lambda r: r + 2),
+    "data": lambda: choosing(x >= 0, placed(far_and_near()[x]), 0), "a sum with data": lambda: choosing(x >= 0, placed(far_and_near()[x] - 2), 0),
+    "data through a Func": data_through_a_func(False), "where data through a Func": data_through_a_func(True),
     "where, with a Var": where_with_vars, "where of two RVars": where_of_two, "where, with a Param": where_of_a_parameter,
 }
 

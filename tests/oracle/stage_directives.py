@@ -12,6 +12,8 @@ FACTORS = [2, 3, 4, 8]
 FOCI = ("", "concurrent", "sliding", "shared", "reductions", "rewritten")  # what a script is about; "": everything alike
 TAILS = ["Auto", "GuardWithIf", "RoundUp", "ShiftInwards", "Predicate", "PredicateLoads", "PredicateStores", "ShiftInwardsAndBlend", "RoundUpAndBlend"]
 EXACT_TAILS = ["Auto", "GuardWithIf", "Predicate"]
+# Blocks moved inwards overlap, and two tasks may store the same values in the same places, as in Halide: not what a search for races is for.
+APART_TAILS = ["GuardWithIf", "RoundUp", "Predicate", "PredicateLoads", "PredicateStores"]
 
 
 class StageScheduler:
@@ -55,7 +57,12 @@ class StageScheduler:
             self.line(f"{s.name}.specialize_fail('not any of these')")
 
     def tail(self, s: Stage, loop: Loop) -> str:
-        return f"hl.TailStrategy.{self.pick(EXACT_TAILS if loop.reduction else TAILS if not s.update else [t for t in TAILS if t != 'ShiftInwards'])}"
+        tails = EXACT_TAILS if loop.reduction else APART_TAILS if self.focus == "concurrent" else TAILS
+        return f"hl.TailStrategy.{self.pick([t for t in tails if t != 'ShiftInwards' or not s.update])}"
+
+    def perhaps_tail(self, s: Stage, loop: Loop, one_in: int) -> str:
+        """The last argument of a split, left out now and then."""
+        return "" if self.focus != "concurrent" and self.chance(one_in) else f", {self.tail(s, loop)}"
 
     def new_vars(self, count: int, reduction: bool) -> list[str]:
         names = [self.w.fresh("v") for _ in range(count)]
@@ -79,7 +86,8 @@ class StageScheduler:
         elif kind <= 4:
             self.mark(s, s.loops[i])
         elif kind == 5:
-            self.line(f"{s.name}.parallel({s.loops[i].var}{self.pick(['', ', 2', ', 3', f', 4, {self.tail(s, s.loops[i])}'])})")
+            task = f", {self.int(2, 4)}{self.perhaps_tail(s, s.loops[i], 2)}" if self.int(0, 3) else ""
+            self.line(f"{s.name}.parallel({s.loops[i].var}{task})")
             s.loops[i].busy = True
         elif kind == 6:
             self.fuse(s, i)
@@ -105,8 +113,7 @@ class StageScheduler:
         loop = s.loops[i]
         outer, inner = self.new_vars(2, loop.reduction)
         outer, inner = self.pick([(outer, inner), (outer, inner), (loop.var, inner), (outer, loop.var)])
-        tail = f", {self.tail(s, loop)}" if self.int(0, 7) else ""
-        self.line(f"{s.name}.split({loop.var}, {outer}, {inner}, {self.factor()}{tail})")
+        self.line(f"{s.name}.split({loop.var}, {outer}, {inner}, {self.factor()}{self.perhaps_tail(s, loop, 8)})")
         s.loops[i:i + 1] = [Loop(inner, loop.reduction), Loop(outer, loop.reduction)]
 
     def fuse(self, s: Stage, i: int) -> None:
@@ -171,7 +178,7 @@ class StageScheduler:
             loop.busy = True
             return
         if self.int(0, 2):
-            self.line(f"{s.name}.{verb}({loop.var}, {factor}{self.pick(['', *3 * [f', {self.tail(s, loop)}']])})")
+            self.line(f"{s.name}.{verb}({loop.var}, {factor}{self.perhaps_tail(s, loop, 4)})")
             return
         (inner,) = self.new_vars(1, loop.reduction)
         self.line(f"{s.name}.split({loop.var}, {loop.var}, {inner}, {factor}, {self.tail(s, loop)}).{verb}({inner})")
