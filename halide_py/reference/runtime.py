@@ -183,5 +183,5 @@ def extern_function(name: str, row: ExternFunction | None, externs: Mapping[str,
     if row.address:
         return prototype(row.address)
     if row.source:
-        return prototype((row.c_name, _compile(row.source)))
-    return prototype((row.c_name, ctypes.CDLL(row.library or None)))
+        return prototype((row.name, _compile(row.source)))
+    return prototype((row.name, ctypes.CDLL(row.library or None)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import halide_py as hl
 from halide_py.errors import PipelineError
 from halide_py.ir import nodes as n
 from halide_py.ir.build import FALSE, const, i32
@@ -126,3 +127,13 @@ def test_require_and_missing_values() -> None:
     with pytest.raises(PipelineError, match="Parameter k has no value"):
         realize([g], (1,))
     assert realize([g], (1,), scalars={"k": 7})[0].tolist() == [7]
+
+
+def test_two_sources_define_a_function_of_one_name() -> None:
+    x, values = hl.Var("x"), []
+    for factor in (2, 5):
+        scaled = hl.extern("int32_t scaled(int32_t v)", source=f"#include <stdint.h>\nint32_t scaled(int32_t v) {{ return v * {factor}; }}")
+        f = hl.Func("f")
+        f[x] = scaled(x)
+        values += [*realize([f.function], (4,))]
+    np.testing.assert_array_equal(values, [[0, 2, 4, 6], [0, 5, 10, 15]])
