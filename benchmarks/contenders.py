@@ -34,7 +34,9 @@ class Server:
     def answer(self) -> Any:
         """The next line it prints."""
         assert self.process.stdout is not None
-        line = self.process.stdout.readline()
+        line = "Warning:"
+        while line.startswith("Warning:"):  # Halide prints its own
+            line = self.process.stdout.readline()
         if not line:
             raise SystemExit(f"{self.name} ended early")
         return json.loads(line)
