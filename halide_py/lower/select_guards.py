@@ -85,32 +85,50 @@ def _reads(e: n.Expr) -> bool:
     return any(c.call_type in (n.CallType.Halide, n.CallType.Image) for c in nodes_of(e, n.Call))
 
 
-def _limits_of_data(condition: n.Expr) -> dict[n.Expr, tuple[n.Expr, n.Expr]]:
-    """The int32 values that read memory and that a conjunction compares with what reads none, and between which numbers they are."""
+Limits = dict[n.Expr, tuple[n.Expr | None, n.Expr | None]]
+
+
+def _limits_of_data(condition: n.Expr) -> Limits:
+    """The int32 values that read memory and that a conjunction compares with what reads none, and between which numbers they are. Of a sum
+    with a constant it is the other part: indices may have it with another constant."""
     if isinstance(condition, n.Call) and condition.name == "likely":
         return _limits_of_data(condition.args[0])
     if isinstance(condition, n.And):
         found = _limits_of_data(condition.a)
         for e, (low, high) in _limits_of_data(condition.b).items():
-            before = found.get(e, (low, high))
-            found[e] = b.max_(before[0], low), b.min_(before[1], high)
+            before = found.get(e, (None, None))
+            found[e] = (before[0] if low is None else low if before[0] is None else b.max_(before[0], low),
+                        before[1] if high is None else high if before[1] is None else b.min_(before[1], high))
         return found
     if not isinstance(condition, (n.LT, n.LE, n.GT, n.GE)) or condition.a.type is not INT32:
         return {}
     small, large = (condition.a, condition.b) if isinstance(condition, (n.LT, n.LE)) else (condition.b, condition.a)
-    step = b.i32(1 if isinstance(condition, (n.LT, n.GT)) else 0)
+    step = 1 if isinstance(condition, (n.LT, n.GT)) else 0
     if _reads(small) and not _reads(large):
-        return {small: (b.const(INT32, INT32.min_value()), b.sub(large, step))}
-    return {large: (b.add(small, step), b.const(INT32, INT32.max_value()))} if _reads(large) and not _reads(small) else {}
+        data, constant = _without_constant(small)
+        return {data: (None, b.sub(large, b.i32(step + constant)))}
+    if _reads(large) and not _reads(small):
+        data, constant = _without_constant(large)
+        return {data: (b.add(small, b.i32(step - constant)), None)}
+    return {}
 
 
-def _promised(branch: n.Expr, limits: dict[n.Expr, tuple[n.Expr, n.Expr]]) -> n.Expr:
+def _without_constant(e: n.Expr) -> tuple[n.Expr, int]:
+    total = 0
+    while isinstance(e, (n.Add, n.Sub)) and (constant := b.as_int(e.b)) is not None:
+        e, total = e.a, total + (constant if isinstance(e, n.Add) else -constant)
+    return e, total
+
+
+def _promised(branch: n.Expr, limits: Limits) -> n.Expr:
     """A branch whose indices are known to be within limits."""
     def limited(e: n.Expr, rec: Rec) -> n.Expr:
         if isinstance(e, n.Call) and e.name == "unsafe_promise_clamped":
             return e  # once is enough
         if e in limits:
-            return intrinsic("unsafe_promise_clamped", INT32, e, *limits[e])
+            ends = (b.const(INT32, known) if end is None else end
+                    for end, known in zip(limits[e], (INT32.min_value(), INT32.max_value())))
+            return intrinsic("unsafe_promise_clamped", INT32, e, *ends)
         return e.map_children(rec)  # type: ignore[no-any-return]
 
     def call(c: n.Call, rec: Rec) -> n.Expr:

@@ -74,6 +74,11 @@ def placed(at: hl.Expr) -> hl.Expr:
     return hl.select((at >= 0) & (at < 5), buffer(5)[at], 7)
 
 
+def data_and_a_constant() -> hl.Func:
+    at = far_and_near()[x]
+    return choosing((at - 1 >= 1) & (at < 7), buffer(5)[at - 2], 7)
+
+
 def data_through_a_func(condition: bool) -> Callable[[], hl.Func]:
     """A condition on a Var that becomes one on data when the Func is computed inline; alone, or in a predicate."""
     def make() -> hl.Func:
@@ -98,7 +103,8 @@ CASES: dict[str, Callable[[], hl.Func]] = {
     "through a Func": through_a_func,
     "where a quotient": where(0, 20, 5, lambda r: r // 2 < 5, lambda r: r // 2),
     "where near": where(-20, 40, 5, lambda r: hl.abs(r) < 3, lambda r: r + 2),
-    "data": lambda: choosing(x >= 0, placed(far_and_near()[x]), 0), "a sum with data": lambda: choosing(x >= 0, placed(far_and_near()[x] - 2), 0),
+    "data": lambda: choosing(x >= 0, placed(far_and_near()[x]), 0), "data and a constant": data_and_a_constant,
+    "a sum with data": lambda: choosing(x >= 0, placed(far_and_near()[x] - 2), 0),
     "data through a Func": data_through_a_func(False), "where data through a Func": data_through_a_func(True),
     "where, with a Var": where_with_vars, "where of two RVars": where_of_two, "where, with a Param": where_of_a_parameter,
 }
