@@ -78,4 +78,4 @@ def test_long_pipelines_are_scheduled_fast(scheduler: str) -> None:
     case = long_chain()
     start = time.process_time()
     hl.Pipeline(case.outputs).apply_autoscheduler(hl.get_host_target(), hl.AutoschedulerParams(scheduler))
-    assert time.process_time() - start < 5  # about 2 on a machine of its own
+    assert time.process_time() - start < 20  # about 2 on a machine of its own, 5 on a busy one; a search that grows exponentially takes minutes
