@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -25,16 +25,9 @@ SEEDS = 400 if os.environ.get("HL_TEST_ALL", "0") != "0" else 6
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_compiled_is_as_interpreted(seed: int) -> None:
-    script = expressions.draw(seed)
-    wrong = expressions.failure(script)
-    assert not wrong, f"{wrong}\n{expressions.minimal(script, steps=60).text()}"
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_compiled_updates_are_as_interpreted(seed: int) -> None:
-    script = updates.draw(seed)
+@pytest.mark.parametrize("draw", [expressions.draw, updates.draw], ids=["expressions", "updates"])
+def test_compiled_is_as_interpreted(draw: Callable[[int], expressions.AnyScript], seed: int) -> None:
+    script = draw(seed)
     wrong = expressions.failure(script)
     assert not wrong, f"{wrong}\n{expressions.minimal(script, steps=60).text()}"
 
