@@ -174,7 +174,8 @@ class _Pass:
     # -- the walk
 
     def _function(self, f: Function) -> None:
-        s, rule = self.sums.get(f), rule_of(f)
+        rule = rule_of(f)
+        s = self.sums.get(f) if f in self.regions.of else None  # not in: read under conditions that never hold
         if s is not None:
             adjoint = self.finish(s)
             if s.leaves_out:

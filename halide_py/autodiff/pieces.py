@@ -124,6 +124,8 @@ def _narrowed(c: Contribution) -> Contribution | None:
     for p in probes:
         total = n.Add(total, p)
     boxes = boxes_required(intrinsic("if_then_else", INT32, condition, total, b.i32(0)), scope)
+    if any(p.name not in boxes for p in probes):  # the conditions hold nowhere
+        return None
     axes = []
     for a, p in zip(c.axes, probes):
         interval = Interval(*(_end(e, old) for e, old in zip(_ends(boxes[p.name].intervals[0]), _ends(a.interval))))

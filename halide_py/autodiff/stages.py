@@ -200,8 +200,9 @@ class Regions:
             stage = stage_of(f, k, region, self.inlined)
             read = boxes(stage, self.values)
             for callee in callees(stage):
-                box = read.get(callee.name, (Interval.everything(),) * len(callee.args))
-                self.needed[callee] = union(self.needed[callee], box) if callee in self.needed else box
+                box = read.get(callee.name)
+                if box is not None:  # else under conditions that never hold
+                    self.needed[callee] = union(self.needed[callee], box) if callee in self.needed else box
             region = union(region, read[f.name]) if f.name in read else region
             after.append(region)
         # after[0] is behind the last update; after[j] in front of update len - j

@@ -253,6 +253,8 @@ def _extremum(b: Bounds, e: Any) -> Interval:
 
 def _select(b: Bounds, e: n.Select) -> Interval:
     x, y = _in_branch(b, e.true_value, e.condition, True), _in_branch(b, e.false_value, e.condition, False)
+    if x is None or y is None:
+        return y or x or b.bounds(e.true_value)
     fixed = b.bounds(e.condition)
     if fixed.min is None or fixed.min is not fixed.max or e.type.is_vector() or is_likely(e.condition):
         # what is likely speaks of a loop further out: ends that follow its variable fold, a choice between them does not
@@ -262,8 +264,9 @@ def _select(b: Bounds, e: n.Select) -> Interval:
     return Interval(low, high)
 
 
-def _in_branch(b: Bounds, value: n.Expr, condition: n.Expr, holds: bool) -> Interval:
-    """The interval of an integer where `condition` holds or does not: `select(x < 0, 0, x)` is not below 0."""
+def _in_branch(b: Bounds, value: n.Expr, condition: n.Expr, holds: bool) -> Interval | None:
+    """The interval of an integer where `condition` holds or does not: `select(x < 0, 0, x)` is not below 0. None if it holds
+    nowhere."""
     if (
         not value.type.overflow_is_undefined()
         or not value.symbols & condition.symbols & b.bits
@@ -271,9 +274,8 @@ def _in_branch(b: Bounds, value: n.Expr, condition: n.Expr, holds: bool) -> Inte
     ):
         return b.bounds(value)
     branch = b.copy()
-    for c in conjuncts(condition, holds):
-        limit(branch, c)
-    return branch.bounds(value)
+    possible = [limit(branch, c) for c in conjuncts(condition, holds)]
+    return branch.bounds(value) if all(possible) else None
 
 
 def _condition(b: Bounds, e: n.Expr) -> Interval:

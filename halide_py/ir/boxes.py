@@ -2,8 +2,8 @@
 
 Walks a statement with the intervals of its loop variables and lets, and unites the intervals of the coordinates of every Call
 (Halide, Image) and Provide. Conditions of IfThenElse and `if_then_else` are believed: in the branch, a linear condition
-limits the variables in it and the linear form it speaks of. Conditions of Select are not. Source: Halide's src/Bounds.cpp
-(boxes_touched).
+limits the variables in it and the linear form it speaks of, and a branch whose condition never holds touches nothing. Conditions of
+Select are not. Source: Halide's src/Bounds.cpp (boxes_touched).
 """
 
 from __future__ import annotations
@@ -154,6 +154,7 @@ class _Walk:
         self.found: dict[str, list[_Dimension]] = {}
         self.used: dict[str, list[n.Expr] | None] = {}
         self.conditions: list[n.Expr] = []  # of enclosing branches, free of scope variables
+        self.reached = True  # False in branches whose conditions never hold
 
     def finish(self) -> dict[str, Box]:
         """The boxes found."""
@@ -169,7 +170,7 @@ class _Walk:
 
     def touch(self, name: str, args: Iterable[n.Expr]) -> None:
         """Include a point of a Func or image."""
-        if self.names is None or name in self.names:
+        if self.reached and (self.names is None or name in self.names):
             self.include(name, [self.bounds.of(self.expand(a)) for a in args], self.conditions)
 
     def include(self, name: str, intervals: Sequence[Interval], holding: Sequence[n.Expr]) -> None:
@@ -330,19 +331,19 @@ class _Branch:
         walk = self.walk
         if not self.active:
             return
-        self.saved = walk.bounds, walk.seen, walk.conditions
+        self.saved = walk.bounds, walk.seen, walk.conditions, walk.reached
         outer = walk.bounds
         walk.bounds = inner = outer.copy()
         walk.seen = set()
         walk.conditions = list(walk.conditions)
         for c in conjuncts(self.condition, self.holds):
-            limit(inner, c)
+            walk.reached = limit(inner, c) and walk.reached
             if not outer.varies(c) and not reads_memory(c):
                 walk.conditions.append(c)
 
     def __exit__(self, *_: object) -> None:
         if self.active:
-            self.walk.bounds, self.walk.seen, self.walk.conditions = self.saved
+            self.walk.bounds, self.walk.seen, self.walk.conditions, self.walk.reached = self.saved
 
 
 def constant_extent(i: Interval) -> int | None:

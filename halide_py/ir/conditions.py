@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from . import nodes as n
 from .bounds import Bounds
-from .build import as_int, const
+from .build import as_int, const, is_false
 from .interval_type import Interval
 from .simplify import linear, logic
 
@@ -27,18 +27,33 @@ def _without_abs(c: n.Expr) -> list[n.Expr]:
     return [c]
 
 
-def limit(b: Bounds, c: n.Expr) -> None:
-    """Narrow the scope by a comparison of integers that do not overflow."""
+def limit(b: Bounds, c: n.Expr) -> bool:
+    """Narrow the scope by a comparison of integers that do not overflow. False if it holds for nothing in the scope."""
     if type(c) not in (n.LT, n.LE, n.EQ) or not c.a.type.overflow_is_undefined():  # type: ignore[attr-defined]
-        return
+        return not is_false(c)
     terms, k = linear.difference(c.b, c.a)  # type: ignore[attr-defined]
     if type(c) is n.LT:
         k -= 1
-    for form in _each_side(b, terms, k):
-        _at_least(b, *form)
+    directions = [(terms, k)]
     if type(c) is n.EQ:
-        for form in _each_side(b, {e: -w for e, w in terms.items()}, -k):
+        directions.append(({e: -w for e, w in terms.items()}, -k))
+    for direction in directions:
+        if _is_negative(b, *direction):
+            return False
+        for form in _each_side(b, *direction):
             _at_least(b, *form)
+    return True
+
+
+def _is_negative(b: Bounds, terms: linear.Terms, k: int) -> bool:
+    """Whether terms + k is below 0 for everything in the scope, by constants alone."""
+    for e, w in terms.items():
+        low, high = b.range(b.bounds(e))
+        end = high if w > 0 else low
+        if end is None:
+            return False
+        k += w * end
+    return k < 0
 
 
 _MOST_SIDES = 8

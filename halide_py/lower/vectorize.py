@@ -343,7 +343,8 @@ class _Widen:
         return n.Allocate(s.name, s.type, s.memory, (*extents, b.i32(self.count)), condition, s.padding * self.count, rec(s.body))
 
     def check(self, s: n.Assert, rec: Rec) -> n.Stmt:
-        return s if rec(s.condition) is s.condition and not has_effects(s.condition) else self.serial(s)
+        same = rec(s.condition) is s.condition and rec(s.message) is s.message  # what it says may be of a lane where what it asks is not
+        return s if same and not has_effects(s.condition) else self.serial(s)
 
     def evaluate(self, s: n.Evaluate, rec: Rec) -> n.Stmt:
         return self.serial(s) if has_effects(s) else b.NOTHING

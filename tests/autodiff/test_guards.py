@@ -221,3 +221,14 @@ def test_a_rule_under_a_condition_on_another_variable() -> None:
         return total(func("f", x, y, hl.select(y > 1, cube(a[x]), a[x])), 3, 4)
 
     check(build, rng.normal(size=3), compiled=True)
+
+
+def test_what_is_read_where_conditions_never_hold() -> None:
+    """A condition inside contradicts the one around it: nothing is read there, and the derivative is 0."""
+    p, r, f = hl.ImageParam(hl.Float(64), 1, "p"), hl.RDom([(-2, 6)]), hl.Func("f")
+    inside = hl.select((r - 2 >= 0) & (r - 2 < 5), p[r - 2], ZERO)
+    f[()] = p[1] * p[3]
+    f[()] += hl.select((r < -1) | (r > 3), hl.cos(inside) * 2, hl.f64(r))
+    p.set(hl.Buffer(np.arange(5.0)))
+    assert np.array(f.realize([])) == 3 + 2 + sum(range(-1, 4))
+    np.testing.assert_array_equal(np.array(hl.propagate_adjoints(f)[p].realize([5])), [0, 3, 0, 1, 0])

@@ -68,6 +68,15 @@ def test_if_then_else_is_believed_and_select_is_not() -> None:
     assert text(boxes_required(otherwise, {"x": Interval(K(0), H)})["f"]) == ["max(w, 0) .. h"]
 
 
+def test_a_branch_that_is_never_entered_touches_nothing() -> None:
+    inner = intrinsic("if_then_else", INT32, n.And(n.LE(K(2), X), n.LT(X, K(5))), A(f(X), n.Call(INT32, "h", (X,), n.CallType.Halide)), K(0))
+    outer = intrinsic("if_then_else", INT32, n.Or(n.LT(X, K(-1)), n.LT(K(3), X)), inner, f(K(7)))
+    assert {k: text(v) for k, v in boxes_required(outer, {"x": Interval(K(-2), K(3))}).items()} == {"f": ["7 .. 7"]}
+    assert {k: text(v) for k, v in boxes_required(outer, {"x": Interval(K(-2), K(4))}).items()} == {"f": ["2 .. 7"], "h": ["2 .. 4"]}
+    never = loop("x", K(0), K(4), n.IfThenElse(n.EQ(X, K(9)), provide(f(X), X)))
+    assert boxes_touched(never, {}) == {}
+
+
 def test_triangle() -> None:
     s = loop("y", K(0), K(10), loop("x", K(0), K(10), n.IfThenElse(n.LT(A(X, Y), K(6)), provide(f(X, Y, A(X, Y)), X, Y))))
     assert text(boxes_touched(s, {})["f"]) == ["0 .. 5", "0 .. 5", "0 .. 5"]

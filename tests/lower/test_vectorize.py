@@ -148,3 +148,12 @@ def test_extent_must_be_constant() -> None:
 def test_predicates_are_vectors_of_bool() -> None:
     for access in nodes_of(vectorize(CASES["guard"]), (n.Load, n.Store)):
         assert access.predicate.type is BOOL.with_lanes(access.index.type.lanes())
+
+
+def test_an_assertion_whose_message_differs_between_lanes() -> None:
+    """What is asserted is the same for all lanes, what it says is not: it is asserted lane by lane, with the lane's own value."""
+    says = n.Call(INT32, "halide_error_bad_extern_fold", (n.Call(INT32, "of", (var("i"),), n.CallType.PureExtern),), n.CallType.Extern)
+    after = vectorize(v8(n.LetStmt("i", add("x", 2), b.block([n.Assert(lt("limit", 3), says), store("a", "i", 1)]))))
+    (checked,) = nodes_of(after, n.For)
+    (let,) = nodes_of(checked, n.LetStmt)
+    assert checked.kind is n.ForType.Serial and let.name == "i" and nodes_of(checked, n.Assert)

@@ -53,7 +53,12 @@ class Case:
         return random_script(self.seed, self.funcs, self.scheduled, self.focus)
 
     def run(self) -> bool:
-        return check(self.script(), run_compiled if self.compiled else run_loop_ir)
+        script = self.script()
+        try:
+            return check(script, run_compiled if self.compiled else run_loop_ir)
+        except BaseException:
+            print(f"---- what was tried, without the directives that are refused\n{script.text()}\n", flush=True)
+            raise
 
     def text(self) -> str:
         return self.script().text()
