@@ -97,8 +97,8 @@ def _guarded(s: n.Stmt, name: str, condition: n.Expr) -> n.Stmt:
     def produce(p: n.Produce, rec: Rec) -> n.Stmt:
         if p.name != name:
             return p.map_children(rec)  # type: ignore[no-any-return]
-        own = {r.name for r in nodes_of(p.body, n.Realize)}
-        shared = any(q.name not in own for q in nodes_of(p.body, n.Produce))
+        own = {name, *(r.name for r in nodes_of(p.body, n.Realize))}
+        shared = any(q.name not in own for q in nodes_of(p.body, (n.Produce, n.Provide)))
         asked = isinstance(p.body, n.IfThenElse) and p.body.condition is condition
         return p if shared or asked else n.Produce(name, n.IfThenElse(condition, p.body, None))
 

@@ -73,6 +73,29 @@ def test_what_rows_turn_off(inside: bool) -> None:
     assert counts["doubled"] == 6 * 8
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("updates", [0, 1])
+def test_loops_shared_with_what_is_used(swapped: bool, last: bool, updates: int) -> None:
+    """Whichever of two Funcs in shared loops is not used, the other is computed."""
+    used = hl.Param(hl.Bool(), "used")
+    a, b, out = (hl.Func(v) for v in ("a", "b", "out"))
+    for f, scale in ((a, 3), (b, 5)):
+        f[x] = x * scale
+        for _ in range(updates):
+            f[x] += 1
+        f.compute_root()
+    off, on = (b, a) if swapped else (a, b)
+    out[x] = on[x] + hl.select(used, off[x + 2], 0) if last else hl.select(used, off[x + 2], 0) + on[x]
+    for k in range(updates + 1):
+        (b.update(k - 1) if k else b).compute_with(a.update(k - 1) if k else a, x)
+    i = np.arange(8)
+    for now in (False, True):
+        used.set(now)
+        values, _ = stored(out, 8)
+        np.testing.assert_array_equal(values, now * ((i + 2) * (5 if swapped else 3) + updates) + i * (3 if swapped else 5) + updates)
+
+
 def test_predicates_of_reductions_and_conditions_in_between() -> None:
     p, f, g, h = hl.Param(hl.Int(32), "p"), hl.Func("f"), hl.Func("g"), hl.Func("h")
     g[x] = x + 1
