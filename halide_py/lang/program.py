@@ -136,8 +136,11 @@ class Program:
             self.run_raw({}, queries)
             shapes = [q.shape() for q in queries]
             if not sizes or shapes == before or all(_covers(s, wanted) and _plain(s, wanted) for s in shapes):
-                break
-        return shapes
+                return shapes
+        raise PipelineError(f"Error: realize({[*sizes]}) finds no size for the outputs: what has to be computed still grows after "
+                            f"{_MOST_QUERIES} bounds queries, since loops of an output compute more than is asked for (RoundUp of fused "
+                            "loops, say) and that reads more of another; give such loops TailStrategy.GuardWithIf (in pipeline "
+                            f"{self.compiled.name})")
 
     def _realize_plain(self, sizes: Sequence[int]) -> list[Buffer]:
         """Fresh outputs of just these sizes, dense: through C views that are used again."""

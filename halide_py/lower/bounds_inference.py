@@ -9,7 +9,7 @@ Halide's src/BoundsInference.cpp.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import CompileError
@@ -110,15 +110,30 @@ def _check_bounded(producer: Function, consumer: StageNest, box: Box) -> None:
             f"no bound; limit it with clamp() (or unsafe_promise_clamped()) at {consumer.definition.where or 'its definition'}")
 
 
+def _wanted(stages: list[Stage], reads: list[dict[str, Box]], outputs: Iterable[str]) -> set[str]:
+    """The Funcs that outputs read, directly or not: all but those whose every read is under conditions that never hold."""
+    found: set[str] = set()
+    work = list(outputs)
+    while work:
+        name = work.pop()
+        if name not in found:
+            found.add(name)
+            work += (read for s, boxes in zip(stages, reads) if s.name == name for read in boxes)
+    return found
+
+
 def collect_stages(nests: Nests, outputs: dict[str, Function], values: FuncValues) -> list[Stage]:
     """All stages in order, each with what is required of it."""
     stages = [Stage(nest) for nest in nests.stages]
     position: dict[str, list[Stage]] = {}
     for s in stages:
         position.setdefault(s.name, []).append(s)
-    for consumer in stages:
+    reads = [_reads(s.nest, values) for s in stages]
+    wanted = _wanted(stages, reads, outputs)
+    for consumer, boxes in zip(stages, reads):
         nest = consumer.nest
-        for name, box in _reads(nest, values).items():
+        loops_over_nothing = consumer.name not in wanted and any(v in nest.base_variables for v in nest.function.args)
+        for name, box in () if loops_over_nothing else boxes.items():
             for producer in position.get(name, ()):
                 if producer.name == consumer.name and producer.nest.index >= nest.index:
                     continue  # a stage reads what its earlier stages, or its own earlier iterations, left
@@ -205,9 +220,9 @@ class BoundsInference:
         nest, f = stage.nest, stage.nest.function
         box = self.box_of(stage, producing, inner, at_root)
         if box is None:
-            if stage.required or not _is_produced_here(body, f.name):
+            if stage.required:
                 return body
-            box = Box([Interval(b.i32(0), b.i32(-1)) for _ in f.args])  # all reads are under conditions that never hold
+            box = Box([Interval(b.i32(0), b.i32(-1)) for _ in f.args])  # nobody wants it
         lets: list[tuple[str, n.Expr]] = []
         checks: list[n.Stmt] = []
         for rv in nest.definition.schedule.rvars:

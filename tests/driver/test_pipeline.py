@@ -60,6 +60,17 @@ def test_several_outputs() -> None:
         p.get_func(5)
 
 
+def test_outputs_that_grow() -> None:
+    """Two outputs of which one reads the other, whose loops compute more for whatever is asked: no size is large enough."""
+    x, y, v, vi = (hl.Var(name) for name in ("x", "y", "v", "vi"))
+    f, g = hl.Func("rounded"), hl.Func("turned")
+    f[x, y] = x * 3 + y
+    g[x, y] = f[y, x]
+    f.fuse(x, y, v).split(v, v, vi, 4, hl.TailStrategy.RoundUp)
+    with pytest.raises(hl.PipelineError, match=r"realize\(\[40, 19\]\) finds no size for the outputs.*GuardWithIf"):
+        hl.Pipeline([g, f]).realize([40, 19])
+
+
 @pytest.mark.parametrize(("dst", "error", "text"), [
     ([4], hl.CompileError, "defined with 2 dimensions, but realize() is requesting a realization with 1"), (4, TypeError, "a list of sizes"),
     ("ab", TypeError, "a list of sizes"), ([4.5, 2], TypeError, "integers"), ([-1, 4], hl.PipelineError, "dimension 0 is negative (-1)"),

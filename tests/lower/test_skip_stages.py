@@ -136,3 +136,24 @@ def test_what_harms_where_it_is_anything_is_computed() -> None:
     right.compute_root()
     left.compute_root().compute_with(right, y)
     np.testing.assert_array_equal(stored(both, 4, 6)[0], j)
+
+
+@pytest.mark.parametrize("vector", [False, True])
+@pytest.mark.parametrize("update", [None, "pure", "reduction"])
+def test_what_no_condition_reads(update: str | None, vector: bool) -> None:
+    """A Func computed inside a loop whose every read proves to be under a condition that never holds: its region is empty, whatever it reads."""
+    r, image = hl.RDom([(0, 3)]), hl.Buffer(np.arange(12, dtype=np.int16).reshape(3, 4))
+    y = hl.Var("y")
+    source, never, out = (hl.Func(v) for v in ("source", "never", "out"))
+    source[x] = x * 3
+    never[x] = source[x + 1]
+    if update:
+        never[r if update == "reduction" else x] += source[r + 3]
+        never.update().unscheduled()
+    place = hl.i32(image[hl.clamp(x, 0, 3), hl.clamp(y, 0, 2)] % hl.i16(1)) * 3 - 1  # -1
+    out[x, y] = hl.select((place > 0) & (place < 7) & (x < 5), never[place], source[x + y])
+    source.compute_root()
+    never.compute_at(out, y)
+    if vector:
+        never.vectorize(x, 4)
+    np.testing.assert_array_equal(np.array(out.realize([4, 3])), 3 * np.add.outer(np.arange(3), np.arange(4)))

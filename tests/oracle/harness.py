@@ -31,7 +31,7 @@ ITERATIONS = 60_000  # of loops that are interpreted: some seconds; schedules th
 # What a pipeline may say when it runs, and the directives that are to blame; of a region that one query does not settle, none.
 EXPECTED_REFUSALS = {
     "do not cover required region": r"\.bound(_extent)?\(", "too small to store the required region": r"\.(bound_storage|fold_storage)\(",
-    "not any of these": r"\.specialize_fail\(", "is accessed at": "$^",
+    "not any of these": r"\.specialize_fail\(", "is accessed at": "$^", "finds no size": "$^",
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from idioms import IDIOMS
 from random_expressions import COMMON, FLOATS, RANGE, SMALL, TYPES, At, Expressions, cast, convert, small
 from schedules import Scheduler
 from script import FuncInfo, Loop, Script, Stage
@@ -82,7 +83,10 @@ class Writer(Expressions):
         return self.pick(self.params) if self.params and self.int(0, 5) == 0 else self.int(low, high)
 
     def func(self) -> None:
-        """One Func: a pure definition, maybe updates."""
+        """One Func: a pure definition, maybe updates; or what programs often have."""
+        if self.focus == "idioms" and self.int(0, 3):
+            self.pick(IDIOMS)(self)
+            return
         name, t = self.fresh("f"), self.type()
         args = ("x", "y", "z")[:2 if self.focus == "shared" else self.pick([2, 2, 2, 2, 2, 1, 3, 0])]
         f = FuncInfo(name, (t,), args)
@@ -236,12 +240,13 @@ class Writer(Expressions):
 
 def random_script(seed: int, funcs: int = 4, scheduled: bool = True, focus: str = "") -> Script:
     """The random pipeline of up to `funcs` Funcs that follows from a seed, with a random schedule. `focus` is one of FOCI: threads, sliding
-    windows, loops that Funcs share, reductions or what rewrites calls come more often, and pipelines in which they matter."""
+    windows, loops that Funcs share, reductions, what rewrites calls or forms that the compiler knows come more often, and pipelines in which they
+    matter."""
     w = Writer(seed, focus)
     s = w.script
     for _ in range(w.int(1, 2)):
         w.image()
-    for _ in range(w.pick([0, 0, 1, 2])):
+    for _ in range(w.pick([1, 2] if focus == "idioms" else [0, 0, 1, 2])):
         w.param()
     for _ in range(w.int(2 if focus in ("sliding", "shared") else 1, funcs)):
         w.func()
@@ -253,7 +258,7 @@ def random_script(seed: int, funcs: int = 4, scheduled: bool = True, focus: str 
     if others and w.int(0, 4) == 0:
         s.outputs.insert(w.int(0, 1), w.pick(others))
     s.exact = w.int(0, 2) == 0 and len(s.outputs) == 1  # of an output that another reads, more may be asked
-    s.shape = (w.int(1, 14), w.int(1, 10), w.int(1, 4))[:len(out.args)]
+    s.shape = ((w.int(8, 40), w.int(4, 20), w.int(1, 4)) if focus == "idioms" else (w.int(1, 14), w.int(1, 10), w.int(1, 4)))[:len(out.args)]
     s.mins = tuple(w.int(-5, 5) if s.exact else 0 for _ in out.args)
     if w.params and w.int(0, 3) == 0:
         s.requirements.append(f"{w.pick(w.params)} >= 0, 'a parameter below 0:', {w.pick(w.params)}")

@@ -25,6 +25,9 @@ class Scheduler(StageScheduler):
                 if output or self.place(g):
                     for s in g.stages:
                         steps = self.int(0, 3)
+                        if s.usual and self.int(0, 5):
+                            self.usual(s)
+                            steps = max(steps - 2, 0)
                         for _ in range(steps):
                             self.step(g, s)
                         if self.often("rewritten", 30):
@@ -108,7 +111,7 @@ class Scheduler(StageScheduler):
         """Decide where `f` is computed; False if it is inlined."""
         kind = self.int(0, 7)
         users = self.consumers(f)
-        if self.focus in ("sliding", "shared") and kind <= 1:
+        if self.focus in ("sliding", "shared", "idioms") and kind <= 1:
             kind = self.int(1, 7)
         if kind <= 1 and len(f.stages) == 1 or not users:
             f.inline = True

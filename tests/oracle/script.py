@@ -14,6 +14,14 @@ class Loop:
     busy: bool = False  # vectorized or unrolled: leave it alone
 
 
+@dataclass(frozen=True)
+class Usual:
+    """How programs schedule a stage of some form: lines with places for {stage} and {tail}, and the loops there are then."""
+
+    text: str
+    loops: list[Loop]
+
+
 @dataclass
 class Stage:
     """A definition as schedules see it: how to name it, its loops innermost first, the Funcs it calls."""
@@ -24,6 +32,7 @@ class Stage:
     update: bool = False
     reduces: bool = False  # an inline reduction, so it is the reduction that calls
     reads: list[str] = field(default_factory=list)  # the images it reads
+    usual: list[Usual] = field(default_factory=list)  # ways to begin its schedule with
 
 
 @dataclass

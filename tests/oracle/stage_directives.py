@@ -9,7 +9,7 @@ from script import FuncInfo, Loop, Stage
 
 T = TypeVar("T")
 FACTORS = [2, 3, 4, 8]
-FOCI = ("", "concurrent", "sliding", "shared", "reductions", "rewritten")  # what a script is about; "": everything alike
+FOCI = ("", "concurrent", "sliding", "shared", "reductions", "rewritten", "idioms")  # what a script is about; "": everything alike
 TAILS = ["Auto", "GuardWithIf", "RoundUp", "ShiftInwards", "Predicate", "PredicateLoads", "PredicateStores", "ShiftInwardsAndBlend", "RoundUpAndBlend"]
 EXACT_TAILS = ["Auto", "GuardWithIf", "Predicate"]
 # Blocks moved inwards overlap, and two tasks may store the same values in the same places, as in Halide: not what a search for races is for.
@@ -72,6 +72,12 @@ class StageScheduler:
 
     def factor(self) -> str:
         return f"hl.max({self.pick(self.params)}, 1)" if self.params and self.chance(6) else str(self.pick(FACTORS))
+
+    def usual(self, s: Stage) -> None:
+        """Begin as programs do."""
+        way = self.pick(s.usual)
+        self.script.schedule += way.text.format(stage=s.name, tail=self.tail(s, s.loops[0])).split("\n")
+        s.loops[:] = way.loops
 
     def step(self, f: FuncInfo, s: Stage) -> None:
         """One directive on a stage."""
