@@ -18,7 +18,7 @@ from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import Function
 from ..ir.traverse import Rec, nodes_of, rewrite
-from .atomics import separate
+from .atomics import LANES, separate
 from .undef import is_undef
 
 
@@ -77,6 +77,6 @@ def split_tuples(stmt: n.Stmt, functions: Mapping[str, Function]) -> n.Stmt:
     def atomic(a: n.Atomic, rec: Rec) -> n.Stmt:
         body = rec(a.body)
         parts = separate(body)
-        return n.Atomic(a.name, body) if parts is None else b.block(n.Atomic(a.name, p) for p in parts)
+        return n.Atomic(a.name, body) if parts is None else b.block(parts if a.name == LANES else [n.Atomic(a.name, p) for p in parts])
 
     return rewrite(stmt, {n.Call: call, n.Provide: provide, n.Realize: realize, n.Atomic: atomic}, bits)

@@ -26,6 +26,7 @@ from ..ir import nodes as n
 from ..ir.traverse import Rec, mentions, nodes_of, rewrite, substitute
 from ..ir.types import BOOL, INT32
 from . import lanes as v
+from .atomics import LANES
 from .constant_extents import constant_extent
 from .guards import has_effects, predicate, strip_likely
 from .scattered_updates import scattered
@@ -399,4 +400,5 @@ def vectorize(stmt: n.Stmt) -> n.Stmt:
             return b.NOTHING
         return substitute({f.name: f.min}, f.body) if count == 1 else _Widen(f, count).run()
 
-    return rewrite(stmt, {n.For: loop})
+    stmt = rewrite(stmt, {n.For: loop})
+    return rewrite(stmt, {n.Atomic: lambda a, rec: a.body if a.name == LANES else a}) if stmt.mask & n.Atomic.bit else stmt

@@ -63,6 +63,23 @@ def test_tuples_whose_elements_depend_on_each_other_are_updated_as_one(tmp_path:
     np.testing.assert_array_equal(np.array([np.array(o) for o in h.realize([3])]), np.array(want))
 
 
+@pytest.mark.parametrize("widths", [(8,), (4, 4)], ids=str)
+def test_lanes_do_not_come_between_the_stores_of_a_tuple(widths: tuple[int, ...]) -> None:
+    """At one place, at places that are data, and at some of a few in order."""
+    image = hl.Buffer(DATA[:384].reshape(16, 24))
+    at = [lambda r: 0, lambda r: hl.i32(image[r.x, r.y]) % 3, lambda r: r.x // 9]
+    for place in at:
+        r, h = hl.RDom([(0, 24), (0, 16)]), hl.Func("product")
+        h[x] = (hl.u32(1), hl.u32(3))
+        i, a, b = place(r), hl.u32(image[r.x, r.y]), hl.u32(r.x) * 2 + 1
+        h[i] = (h[i][0] * a - h[i][1] * b, h[i][0] * b + h[i][1] * a)
+        want = algorithm.realize([h.function], (3,))
+        h.update().atomic()
+        for v, width in zip((r.x, r.y), widths):
+            h.update().vectorize(v, width)
+        np.testing.assert_array_equal(np.array([np.array(o) for o in h.realize([3])]), np.array(want))
+
+
 def test_elements_that_do_not_depend_on_each_other_need_no_lock(tmp_path: Path) -> None:
     image, r, h = hl.Buffer(DATA), hl.RDom([(0, SIZE)]), hl.Func("moments")
     h[()] = (0, hl.f64(0), hl.u8(255))
