@@ -18,7 +18,6 @@ from ..ir.function import DimKind
 from ..ir.traverse import Rec, mentions, rewrite
 from .loop_nest import StageNest
 
-
 LANES = ""  # the name of marks for lanes alone
 
 
@@ -26,8 +25,9 @@ def inject_atomics(stmt: n.Stmt, nests: Iterable[StageNest]) -> n.Stmt:
     """`stmt` with the updates inside racing loops of atomic stages made atomic."""
     atomic = [one for nest in nests for one in (nest, *(s.nest for s in nest.specializations)) if one.definition.schedule.atomic]
     for kind in (n.ForType.Parallel, n.ForType.Vectorized) if atomic else ():
-        racing = {f"{one.loop_prefix}{dim.var}": one.function.name for one in atomic for dim in one.definition.schedule.dims
-                  if dim.kind is DimKind.ImpureRVar and dim.for_type is kind and (kind is n.ForType.Parallel or len(one.function.types) > 1)}
+        told = [one for one in atomic if kind is n.ForType.Parallel or len(one.function.types) > 1]
+        racing = {f"{one.loop_prefix}{dim.var}": one.function.name for one in told for dim in one.definition.schedule.dims
+                  if dim.kind is DimKind.ImpureRVar and dim.for_type is kind}
         stmt = _marked(stmt, racing, kind)
     return stmt
 

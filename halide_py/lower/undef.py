@@ -3,8 +3,9 @@
 Before: `f(x) = undef`, `f(x) = select(x < 3, x, undef)`. After: nothing, `if (x < 3) f(x) = x`.
 
 An operation on an undefined value is undefined; the choice of a Select between a value and undef becomes a guard. Elements of a
-tuple that are never defined stay as undef until tuples are split into stores, which leaves theirs out; the others must be defined
-under the same condition, as one store writes them all. Behaviour: Halide's RemoveUndef.cpp.
+tuple that are never defined stay as undef until tuples are split into stores, which leaves theirs out, and so does an element that keeps
+its value, as all but one do in `f[x][1] = select(x < 3, x, undef)`; the others must be defined under the same condition, as one store
+writes them all. Behaviour: Halide's RemoveUndef.cpp.
 """
 
 from __future__ import annotations
@@ -55,11 +56,16 @@ def _defined(e: n.Expr) -> tuple[n.Expr, n.Expr]:
     return e.map_children(child), condition
 
 
+def _is_kept(e: n.Expr, i: int, p: n.Provide) -> bool:
+    """Whether `e` is what element `i` of the tuple has already where `p` stores it."""
+    return len(p.values) > 1 and isinstance(e, n.Call) and (e.name, e.value_index, e.args) == (p.name, i, p.args) and e.func is None
+
+
 def remove_undef(stmt: n.Stmt) -> n.Stmt:
     """`stmt` without undef, but as one of a tuple's values; CompileError where others are defined under different conditions."""
 
     def provide(p: n.Provide, rec: Rec) -> n.Stmt:
-        values = [_defined(v) for v in p.values]
+        values = [(v, b.FALSE) if _is_kept(v, i, p) else _defined(v) for i, v in enumerate(p.values)]
         args = [_defined(a) for a in p.args]
         conditions = list(dict.fromkeys(have for _, have in values if not b.is_false(have)))
         if not conditions:

@@ -223,6 +223,16 @@ def test_elements_without_a_value_are_not_stored() -> None:
     assert [a.tolist() for a in algorithm.realize([f.function], (4,))] == want
 
 
+def test_the_other_elements_of_a_tuple_need_no_condition() -> None:
+    x, f = hl.Var("x"), hl.Func("f")
+    f[x] = (x, x + 1, 7)
+    f[x][1] += hl.select(x < 2, 20 * x, hl.undef(hl.Int(32)))
+    f[x] = (f[x][0], hl.undef(hl.Int(32)), hl.select(x > 2, f[x][1], hl.undef(hl.Int(32))))
+    want = [[0, 1, 2, 3], [1, 22, 3, 4], [7, 7, 7, 4]]
+    assert [np.array(one).tolist() for one in f.realize([4])] == want
+    assert [a.tolist() for a in algorithm.realize([f.function], (4,))] == want
+
+
 # ---- folding
 
 
