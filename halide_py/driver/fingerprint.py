@@ -28,7 +28,9 @@ from .graph import Requirement
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _COMPILER = ("ir", "lower", "codegen_c", "driver", "_runtime")
 # what does not reach the code
-_IGNORED = {"where", "sites", "min_estimate", "extent_estimate", "estimate", "gradient", "frozen", "extra", "given", "with_updates"}
+_IGNORED = {
+    "where", "sites", "min_estimate", "extent_estimate", "estimate", "gradient", "tangent", "frozen", "extra", "given", "with_updates"
+}
 
 
 @functools.cache

@@ -20,7 +20,7 @@ from ..ir.simplify import simplify
 from ..ir.traverse import Rec, rewrite
 from .environment import Environment
 from .extern_stages import check_extern_arguments
-from .select_guards import guard_selects
+from .select_guards import guard_predicate, guard_selects
 
 DROPPED = (*GRADIENT_MARKS, "memoize_tag")  # said to the derivative and to memoization, which have read the definitions before
 
@@ -106,8 +106,8 @@ def inline_named(env: Environment, inlined: Collection[str]) -> Environment:
 
     def definition(d: Definition) -> Definition:
         check_extern_arguments(d, bodies)
-        values, args, (predicate,) = (tuple(guard_selects(rewrite(e, {n.Call: call})) for e in part)
-                                      for part in (d.values, d.args, (d.predicate,)))
+        values, args = (tuple(guard_selects(rewrite(e, {n.Call: call})) for e in part) for part in (d.values, d.args))
+        predicate = guard_predicate(rewrite(d.predicate, {n.Call: call}))
         if (values, args, predicate) == (d.values, d.args, d.predicate):
             return d
         return dataclasses.replace(d, values=values, args=args, predicate=predicate)

@@ -2,10 +2,11 @@
 
 IR before: `select(x < 4, a(x), b(x - 4))`. After: `if_then_else(x < 4, a(x), b(x - 4))`: only the chosen side is evaluated, so bounds
 inference may believe the condition and the loads are really skipped. Of `select(x > 0 && a(x - 1) > 0, u, v)` the first part keeps the
-second in range: `if_then_else(x > 0, select(a(x - 1) > 0, u, v), v)`. An index that is data is promised to be where the condition wants it:
-`select(0 <= i(x) && i(x) < 4, a(i(x)), v)` reads `a(promise_clamped(i(x), 0, 3))` under its condition. Limits: only where an argument of a
-call in the branch shares a variable, or data, with the condition, outside of remainders, and is not itself clamped; every other Select
-stays branch free.
+second in range: `if_then_else(x > 0, select(a(x - 1) > 0, u, v), v)`; so it does where the conjunction, or a disjunction `x <= 0 || a(x -
+1) > 0`, stands anywhere in an expression: `if_then_else(x <= 0, true, a(x - 1) > 0)`. An index that is data is promised to be where the
+condition wants it: `select(0 <= i(x) && i(x) < 4, a(i(x)), v)` reads `a(promise_clamped(i(x), 0, 3))` under its condition. Limits: only
+where an argument of a call in the branch shares a variable, or data, with the condition, outside of remainders, and is not itself
+clamped; every other Select stays branch free.
 """
 
 from __future__ import annotations
@@ -81,6 +82,16 @@ def _parts(condition: n.Expr) -> tuple[n.Expr, n.Expr]:
     return b.and_(first[0], second[0]), b.and_(first[1], second[1])
 
 
+def _alternatives(condition: n.Expr) -> tuple[n.Expr, n.Expr]:
+    """A condition as the disjunction of what compares variables and the rest; either may be FALSE."""
+    if _compares_variables(condition):
+        return condition, b.FALSE
+    if not isinstance(condition, n.Or):
+        return b.FALSE, condition
+    first, second = _alternatives(condition.a), _alternatives(condition.b)
+    return b.or_(first[0], second[0]), b.or_(first[1], second[1])
+
+
 def _reads(e: n.Expr) -> bool:
     return any(c.call_type in (n.CallType.Halide, n.CallType.Image) for c in nodes_of(e, n.Call))
 
@@ -144,8 +155,9 @@ def guard_selects(e: n.Expr) -> n.Expr:
     """`e` with its deciding Selects made lazy."""
 
     def select(s: n.Select, rec: Rec) -> n.Expr:
-        new: n.Select = s.map_children(rec)
-        plain, rest = _parts(new.condition)
+        plain, rest = _parts(s.condition)
+        rest = rec(rest)
+        new = n.Select(b.and_(plain, rest), rec(s.true_value), rec(s.false_value))
         inner = promised = _promised(new.true_value, _limits_of_data(new.condition))
         if promised is not new.true_value:
             inner = n.Call(new.type, "if_then_else", (rest, promised, new.false_value), n.CallType.PureIntrinsic)
@@ -166,4 +178,22 @@ def guard_selects(e: n.Expr) -> n.Expr:
             args[i] = _promised(args[i], _limits_of_data(args[i - 1]))
         return n.Call(new.type, new.name, tuple(args), new.call_type, new.func)
 
-    return rewrite(e, {n.Select: select, n.Call: call})
+    def conjunction(c: n.And, rec: Rec) -> n.Expr:
+        plain, rest = _parts(c)
+        if b.is_true(plain) or not _decides(plain, rest):
+            return c.map_children(rec)  # type: ignore[no-any-return]
+        return n.Call(c.type, "if_then_else", (plain, rec(rest), b.FALSE), n.CallType.PureIntrinsic)
+
+    def disjunction(c: n.Or, rec: Rec) -> n.Expr:
+        plain, rest = _alternatives(c)
+        if b.is_false(plain) or not _decides(plain, rest):
+            return c.map_children(rec)  # type: ignore[no-any-return]
+        return n.Call(c.type, "if_then_else", (plain, b.TRUE, rec(rest)), n.CallType.PureIntrinsic)
+
+    return rewrite(e, {n.Select: select, n.Call: call, n.And: conjunction, n.Or: disjunction})
+
+
+def guard_predicate(e: n.Expr) -> n.Expr:
+    """The same for the predicate of an update, which stays a conjunction that begins with what limits loops."""
+    guarded = guard_selects(e)
+    return b.and_(_parts(e)[0], guarded) if isinstance(guarded, n.Call) and isinstance(e, n.And) else guarded

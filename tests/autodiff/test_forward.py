@@ -146,6 +146,18 @@ def test_through_extern_stages() -> None:
     assert seen[0][2] is None and isinstance(seen[0][0], hl.Func)
 
 
+def test_a_stage_with_a_rule_of_its_own_runs() -> None:
+    """Rules given to one stage are no part of what is compiled."""
+    b = hl.Buffer(V.astype(np.float64))
+    f = hl.Func("f")
+    f.define_extern("own_rules", [b], hl.Float(64), 1, function=lambda a, out: a * a, gradient=lambda adjoint, result, a: func("back", x, adjoint[x] * a[x] * 2),
+                    tangent=lambda tangents, result, a: func("forth", x, tangents[0][x] * a[x] * 2))
+    out = func("out", x, f.compute_root()[x] * 3)
+    np.testing.assert_allclose(realized(out, 4), V.astype(float) ** 2 * 3)
+    np.testing.assert_allclose(realized(hl.propagate_tangents(out, [(b, hl.Buffer(np.ones(4)))]), 4), V.astype(float) * 6)
+    np.testing.assert_allclose(realized(hl.propagate_adjoints(out, hl.Buffer(np.ones(4)))[b], 4), V.astype(float) * 6)
+
+
 def defined(value: Any) -> hl.Func:
     return func("f", x, value)
 

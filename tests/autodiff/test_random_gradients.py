@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from random_gradients import check, eager, script
+from random_gradients import check, check_narrow, eager, script
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # floats that are rounded
 
@@ -49,3 +49,14 @@ def test_sums_apart_of_random_pipelines(seed: int) -> None:
     """Blocks, packed copies and scatters in blocks, which are for long sums, of the short sums of random pipelines."""
     with eager():
         check(script(seed, 2))
+
+
+@pytest.mark.parametrize("seed", [2003, 2100])
+def test_scheduled_derivatives_of_random_pipelines(seed: int) -> None:
+    """Extern stages are real ones here. 2003: a condition that is not taken reads an input under a condition of its own."""
+    check(script(seed, 1), scheduled=seed)
+
+
+@pytest.mark.parametrize("narrow", ["float32", "fast", "float16"])
+def test_derivatives_in_fewer_bits(narrow: str) -> None:
+    check_narrow(script(2004, 2), narrow)

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
@@ -75,13 +76,15 @@ def try_pipelines(seed: int) -> str:
     return "\n".join(f"seed {case.seed} {what}\n{printed}\n{case.text()}" for case, what, printed in failures(cases, SECONDS))
 
 
+_GRADIENTS: list[dict[str, Any]] = [
+    {}, {"compiled": True}, {"second": True, "funcs": 2}, {"eager": True, "compiled": True}, {"scheduled": True}, {"narrow": "float32"}, {"narrow": "float16"}]
+
+
 def try_gradients(seed: int) -> str:
-    """The derivatives of a random pipeline: interpreted, compiled, second ones, or with what is for long sums done for short ones."""
-    kind = seed // 4 % 4  # while seeds count up, every fourth comes here
-    script = random_gradients.script(seed, 2 if kind == 2 else 3)
-    with random_gradients.eager() if kind == 3 else contextlib.nullcontext():
-        wrong = in_child(lambda: random_gradients.failure(script, compiled=kind in (1, 3), second=kind == 2))
-    return f"{wrong}\n" + "\n".join(script) if wrong else ""
+    """The derivatives of a random pipeline: interpreted, compiled, second ones, with what is for long sums done for short ones, under random schedules, or
+    in fewer bits."""
+    case = random_gradients.Case(seed, **{"funcs": 3, **_GRADIENTS[seed // 4 % len(_GRADIENTS)]})  # while seeds count up, every fourth comes here
+    return "\n".join(f"{case} {what}\n{printed}\n" + "\n".join(case.script()) for _, what, printed in failures([case], SECONDS))
 
 
 def main() -> int:

@@ -226,6 +226,29 @@ def test_conditions_that_limit_an_index_guard() -> None:
     assert not guarded(n.Select(inside, call("a", n.Variable(INT32, "y")), X)), "another variable"
 
 
+@pytest.mark.parametrize("form", ["and", "turned", "or", "not", "nested"])
+def test_one_part_of_a_condition_keeps_the_others_in_range(form: str) -> None:
+    """As a value, in vectors, and as the predicate of an update; a derivative has such conditions of what is not taken."""
+    im = image("data", 1)
+
+    def condition(x: Any) -> Any:
+        return {"and": (x > 0) & (x < 6) & (im[x - 1] > 1), "turned": (im[x - 1] > 1) & (x > 0) & (x < 6), "or": (x <= 0) | (x >= 6) | (im[x - 1] > 1),
+                "not": ~((x > 0) & (x < 6) & (im[x - 1] > 1)), "nested": hl.select(x % 2 == 0, (x > 0) & (x < 6) & (im[x - 1] > 1), x > 3)}[form]
+
+    data = np.array([3, 0, 1, 7, 2], np.int32)
+    at = np.arange(8)
+    inside = (at > 0) & (at < 6) & (data[np.clip(at - 1, 0, 4)] > 1)
+    expected = {"and": inside, "turned": inside, "or": (at <= 0) | (at >= 6) | inside, "not": ~inside, "nested": np.where(at % 2 == 0, inside, at > 3)}[form]
+    f, x, r = hl.Func("f"), hl.Var("x"), hl.RDom([(0, 8)])
+    f[x] = hl.i32(condition(x))
+    f.vectorize(x, 4)
+    r.where(condition(r.x))
+    f[r.x] += 10
+    out = array(8)
+    run_lowered(compiled(f, im), [data, out])
+    assert out.tolist() == (11 * expected).tolist()
+
+
 def test_concatenation_reads_nothing_outside() -> None:
     left, right = image("left", 1), image("right", 1)
     f, x = hl.Func("cat"), hl.Var("x")
