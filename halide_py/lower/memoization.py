@@ -3,7 +3,8 @@
 IR before: `realize g { produce g { .. } .. }`. After: `produce g { let g.found = memo_fetch(first, last element of g, key...); if
 (!g.found) { ..; memo_keep(the same) } }`. The key is a digest of all definitions that g needs, the regions its stages compute, and the
 parameters and shape fields that the definitions use; `memoize_tag` gives other keys for the expression it holds. Data of a Buffer counts by
-a digest of its elements, taken at each call of the pipeline. Limits: data of ImageParams has no key of its own, so it needs a tag.
+a digest of its elements, taken at each call of the pipeline. C functions count by name and source: whoever memoizes what they compute has
+said that it follows from their arguments. Limits: data of ImageParams has no key of its own, so it needs a tag.
 Behaviour: Halide's Memoization.cpp.
 """
 
@@ -17,6 +18,7 @@ from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import Function
+from ..ir.intrinsics import ExternFunction
 from ..ir.parameter import Parameter
 from ..ir.printer import to_text
 from ..ir.traverse import Rec, nodes_of, rewrite
@@ -75,13 +77,12 @@ def _key(f: Function, env: Mapping[str, Function]) -> MemoKey:
     text = blake2b(digest_size=16)
     leaves: dict[n.Expr, None] = {}
     for g in funcs:
-        if g.extern is not None:
-            raise CompileError(f"Func {f.name} cannot be memoized: it needs the extern stage {g.name}, whose function may depend on "
-                               f"anything ({f.site('memoize')})")
         for d in g.stages():
             text.update(to_text(n.Provide(g.name, d.values, d.args, d.predicate)).encode())
             text.update("".join(f"{to_text(v.min)}:{to_text(v.extent)};" for v in (d.rdom.variables if d.rdom else ())).encode())
             leaves.update(dict.fromkeys(_leaves(definition_roots(d))))
+            for row in {c.func: None for c in nodes_of(definition_roots(d), n.Call) if isinstance(c.func, ExternFunction)}:
+                text.update(repr((row.c_name, row.source, row.library, row.objects, row.address)).encode())
     text.update(
         repr(
             [(s.var, to_text(s.alignment) if s.alignment else "", to_text(s.bound) if s.bound else "") for s in f.schedule.storage_dims]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -94,6 +94,49 @@ def test_eviction_and_size() -> None:
         hl.memoization_cache_set_size(-1)
 
 
+COUNTED = """
+int counted(halide_buffer_t *in, int k, halide_buffer_t *out) {
+    static int calls;
+    const halide_dimension_t d = out->dim[0];
+    if (!in->host) {
+        in->dim[0].min = d.min + 1, in->dim[0].extent = d.extent;
+        return 0;
+    }
+    calls++;
+    for (int i = 0; i < d.extent; i++) ((int *)out->host)[i] = k * ((int *)in->host)[d.min + 1 - in->dim[0].min + i] + 1000 * calls;
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("schedule", [
+    lambda source, f, out: (source.compute_root(), f.compute_root()), lambda source, f, out: (source.compute_root().memoize(), f.compute_root()),
+    lambda source, f, out: (out.split(x, y, x, 4), f.compute_at(out, y), source.compute_at(out, y)),
+    lambda source, f, out: (f.compute_root().split(x, y, x, 4), source.compute_at(f, y)),
+])
+@pytest.mark.parametrize("given", ["a Func", "a Buffer"])
+def test_extern_stages(schedule: Callable[..., object], given: str) -> None:
+    """The function is called again for other parameters, data and regions, and only then."""
+    k, p, data = hl.Param(hl.Int(32), "k", 2), hl.Param(hl.Int(32), "p", 1), np.arange(12, dtype=np.int32)
+    source, f, out = hl.Func("source"), hl.Func("f"), hl.Func("out")
+    source[x] = hl.Buffer(data)[hl.clamp(x, 0, 11)] * p
+    f.define_extern("counted", [source if given == "a Func" else hl.Buffer(data), k], hl.Int(32), [x], source=COUNTED)
+    out[x] = f[x]
+    schedule(source, f, out)
+    f.memoize()
+    seen: dict[tuple[int, int, int, int], np.ndarray] = {}
+    for key in [(2, 1, 0, 8), (2, 1, 0, 8), (3, 1, 0, 8), (2, 1, 7, 8), (2, 1, 0, 8), (3, 1, 0, 8), (2, 1, 0, 4)]:
+        k.set(key[0]), p.set(key[1])
+        data[:] = np.arange(12) + key[2]
+        values = np.array(out.realize([key[3]]))
+        np.testing.assert_array_equal(values % 1000, key[0] * (data[1:key[3] + 1]))
+        known = seen.get(key)
+        assert known is None or (known == values).all(), f"{key} was computed again"
+        if known is None and key[3] == 8:
+            assert values.min() > max((v.max() for v in seen.values()), default=0), f"{key} came out of the cache"
+        seen[key] = values
+
+
 PREAMBLE = """
 f, g, h = hl.Func("f"), hl.Func("g"), hl.Func("h")
 im = hl.ImageParam(hl.Int(32), 2, "im")
@@ -105,6 +148,8 @@ REFUSED = {
     "an output": ("g.memoize(); g.compile_jit()", "g", "output"),
     "stored elsewhere": ("f.compute_at(g, x).store_root().memoize(); g.compile_jit()", "f", "store_root()"),
     "an image without a tag": ("h[x, y] = im[x, y]; g[x, y] += h[x, y]; h.compute_root().memoize(); g.compile_jit()", "h", "data of im", "memoize_tag()"),
+    "an image of an extern stage": ("h.define_extern('c', [im], hl.Int(32), [x, y], source='int c(halide_buffer_t *a, halide_buffer_t *b) { return 0;}'); "
+                                    "g[x, y] += h[x, y]; h.compute_root().memoize(); g.compile_jit()", "h", "data of im"),
     "a key of coordinates": ("h[x, y] = hl.memoize_tag(x, y); g[x, y] += h[x, y]; h.compute_root().memoize(); g.compile_jit()", "h", "key y"),
     "a float as eviction key": ("hl.EvictionKey(hl.f32(3))", "scalar integer", "float32"),
     "two eviction keys": ("f.memoize(hl.EvictionKey(hl.i32(3))).memoize(hl.EvictionKey(hl.i32(4)))", "In schedule for f", "key 4", "already: 3"),
