@@ -11,7 +11,7 @@ from ..ir.simplify.simplify import Simplifier
 from .emitter import HANDLERS, Emitter
 from .expressions import arithmetic, is_splat, splat_of
 
-_HALF = range(-(1 << 15), 1 << 15)
+_LEAST, _MOST = -(1 << 15), (1 << 15) - 1
 _PRODUCT = {16: ("avx512bw", "pmaddwd512_mask", 32), 8: ("avx2", "pmaddwd256", 16), 4: ("sse2", "pmaddwd128", 8)}
 _SUM = {16: ("avx512vnni", "v16si"), 8: ("avx512vl", "v8si"), 4: ("avx512vl", "v4si")}
 
@@ -21,7 +21,7 @@ def _factors(e: n.Expr) -> tuple[n.Expr, n.Expr] | None:
         return None
     s = Simplifier(None)
     ranges = [s.range(e.a), s.range(e.b)]
-    fit = all(low in _HALF and high in _HALF for low, high in ranges)
+    fit = all(low is not None and high is not None and low >= _LEAST and high <= _MOST for low, high in ranges)
     return (e.a, e.b) if fit and any(low is not None and low >= 0 for low, _ in ranges) else None
 
 

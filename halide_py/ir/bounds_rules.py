@@ -111,7 +111,7 @@ def _tied(b: Bounds, e: n.Expr, terms: linear.Terms, constant: int, upper: bool)
     work = [(b.ends[x.name][(c > 0) == upper], c) for x, c in terms.items() if type(x) is n.Variable and x.name in b.ends]
     while work:
         end, c = work.pop()
-        more, k = linear.gather(end)
+        more, k = linear.form(end)
         constant += c * k
         for t, w in more.items():
             d = as_int(t.b) if type(t) is n.Div else None

@@ -105,7 +105,7 @@ def combine(s: Simplifier, t: Type, terms: linear.Terms, constant: int) -> n.Exp
         total: dict[n.Expr, int] = {}
         constant = 0
         for e, c in merged:
-            more, k = linear.gather(e)
+            more, k = linear.form(e)
             constant += c * k
             for term, f in more.items():
                 total[term] = total.get(term, 0) + c * f
@@ -156,7 +156,7 @@ def _merge_quotient(terms: linear.Terms, e: Any, c: int) -> Merged | None:
         return [*_without(terms, e, other_), (e.a, c)] if terms.get(other_) == c * d else None
     if c % d:
         return None
-    inner, k = linear.gather(e.a)
+    inner, k = linear.form(e.a)
     times = -(c // d)
     if e in inner or not all(terms.get(t) == f * times for t, f in inner.items()):
         return None
@@ -178,7 +178,7 @@ def _merge_extremum(s: Simplifier, terms: linear.Terms, e: Any, c: int) -> Merge
         if terms.get(t) == c:
             return [*_without(terms, e, t), (e.a, c), (e.b, c)]
     for x, y in ((e.a, e.b), (e.b, e.a)):
-        inner, _ = linear.gather(x)
+        inner, _ = linear.form(x)
         if inner and all(terms.get(t) == -f * c for t, f in inner.items()):
             rest = s.expr(n.Sub(y, x))
             more = type(e)(rest, const(e.type, 0))
@@ -226,7 +226,7 @@ def quotient(s: Simplifier, e: n.Div) -> n.Expr:
 def _exact_quotient(s: Simplifier, e: n.Div, a: n.Expr, b: n.Expr, d: int) -> n.Expr:
     """a / d for d > 1 where a does not overflow."""
     t = e.type
-    terms, constant = linear.gather(a)
+    terms, constant = linear.form(a)
     if any(is_large(c) for c in terms.values()):  # a hash
         return n.Div(a, b)
     whole = {x: c // d for x, c in terms.items() if not c % d}
@@ -302,7 +302,7 @@ def remainder(s: Simplifier, e: n.Mod) -> n.Expr:
 def _exact_remainder(s: Simplifier, e: n.Mod, a: n.Expr, b: n.Expr, d: int) -> n.Expr:
     """a % d for d > 1 where a does not overflow."""
     t = e.type
-    terms, constant = linear.gather(a)
+    terms, constant = linear.form(a)
     if any(is_large(c) for c in terms.values()):
         return n.Mod(a, b)
     rest: linear.Terms = {}

@@ -302,9 +302,9 @@ def _linear_comparison(s: Simplifier, kind: Any, t: Type, a: n.Expr, b: n.Expr) 
     if not left:
         rhs = combine(s, t, right, 0)
         out = kind(const(t, -k), rhs) if equality else n.LT(const(t, -k), rhs)
-        return s.expr(out) if linear.gather(rhs)[1] else out  # its terms had something in common that left a constant
+        return s.expr(out) if linear.form(rhs)[1] else out  # its terms had something in common that left a constant
     lhs = combine(s, t, left, 0)
-    if linear.gather(lhs)[1]:
+    if linear.form(lhs)[1]:
         return s.expr(kind(lhs, combine(s, t, right, k)) if equality else n.LT(lhs, combine(s, t, right, k)))
     if equality:
         return kind(lhs, combine(s, t, right, k))  # type: ignore[no-any-return]

@@ -8,7 +8,9 @@ them. `gather` walks the DAG of sums once, pushing coefficients down in topologi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from typing import NamedTuple
 
 from .. import nodes as n
 from ..build import as_int, const
@@ -92,6 +94,27 @@ def gather(
                     continue
         terms[e] = terms.get(e, 0) + w
     return _settle(terms, constant, root.type)
+
+
+class Found(NamedTuple):
+    """What was worked out in one lowering."""
+
+    forms: dict[n.Expr, tuple[Terms, int]]
+    sums: dict[tuple[object, ...], n.Expr]
+
+
+found: ContextVar[Found | None] = ContextVar("found", default=None)
+
+
+def form(e: n.Expr) -> tuple[Mapping[n.Expr, int], int]:
+    """The linear form of `e` as it stands, found once a lowering (`simplify.remembering`): not to be changed."""
+    memo = found.get()
+    if memo is None:
+        return gather(e)
+    known = memo.forms.get(e)
+    if known is None:
+        memo.forms[e] = known = gather(e)
+    return known
 
 
 def _settle(terms: Terms, constant: int, t: Type) -> tuple[Terms, int]:
@@ -191,6 +214,17 @@ def _signed_sum(parts: list[tuple[n.Expr, bool]]) -> n.Expr:
 def rebuild(t: Type, terms: Terms, constant: int) -> n.Expr:
     """The expression of a linear form: terms with the same factor share one multiplication, subtraction where a factor is negative, the
     constant last."""
+    memo = found.get()
+    if memo is None:
+        return _rebuilt(t, terms, constant)
+    key = (t, constant, *terms, *terms.values())
+    known = memo.sums.get(key)
+    if known is None:
+        memo.sums[key] = known = _rebuilt(t, terms, constant)
+    return known
+
+
+def _rebuilt(t: Type, terms: Terms, constant: int) -> n.Expr:
     if not terms:
         return const(t, constant)
     groups: dict[int, list[tuple[n.Expr, bool]]] = {}
@@ -224,8 +258,9 @@ def rebuild(t: Type, terms: Terms, constant: int) -> n.Expr:
 
 def difference(a: n.Expr, b: n.Expr) -> tuple[Terms, int]:
     """The linear form of a - b over the integers: each side on its own is in the type's range, the difference may not be."""
-    terms, constant = gather(a)
-    others, other = gather(b)
+    shared, constant = form(a)
+    others, other = form(b)
+    terms = dict(shared)
     for e, c in others.items():
         c = terms.get(e, 0) - c
         if c:

@@ -8,12 +8,14 @@ quotient of. What cancels then cancels in the linear form. `budget` bounds the n
 from __future__ import annotations
 
 import math
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from .. import nodes as n
 from ..build import as_int
 from . import linear
-from .ranges import Range, wraps
+from .ranges import Range, is_large, wraps
+from .samples import refuted
 
 if TYPE_CHECKING:
     from .simplify import Simplifier
@@ -24,19 +26,21 @@ _IDENTITIES = ("likely", "likely_if_innermost", "strict_float")
 
 
 def _plain(s: Simplifier, terms: linear.Terms, constant: int) -> int | None:
-    total = constant
+    """What constant ranges say. A hash leaves its type on purpose: nothing is known of it."""
+    total: int | None = constant
     for e, c in terms.items():
-        r: Range = s.range(e)
-        limit = r[0] if c > 0 else r[1]
-        if limit is None:
+        if is_large(c) and wraps(s, e, c):
             return None
-        total += c * limit
+        if total is not None:
+            r: Range = s.range(e)
+            limit = r[0] if c > 0 else r[1]
+            total = None if limit is None else total + c * limit
     return total
 
 
 def _with(terms: linear.Terms, constant: int, e: n.Expr, factor: int, replacement: n.Expr, extra: int = 0) -> Form:
     """The form with `factor * e` replaced by `factor * replacement`, and a constant added."""
-    more, k = linear.gather(replacement)
+    more, k = linear.form(replacement)
     out = dict(terms)
     rest = out.pop(e) - factor
     if rest:
@@ -88,7 +92,7 @@ def _quotient(terms: linear.Terms, constant: int, e: n.Expr, c: int) -> tuple[bo
     part = c // d
     form = dict(terms)
     del form[e]
-    inner, more = linear.gather(e.a)  # type: ignore[attr-defined]
+    inner, more = linear.form(e.a)  # type: ignore[attr-defined]
     for t, f in inner.items():
         total = form.get(t, 0) + part * f
         if total:
@@ -111,8 +115,10 @@ def _rank(s: Simplifier, e: n.Expr, c: int) -> int:
 
 def lower_limit(s: Simplifier, terms: linear.Terms, constant: int, budget: int, target: int = 0) -> int | None:
     """The largest number found that the form is never below; stops once `target` is reached. None: unbounded as far as is known."""
-    search = _Search(s, budget, target)
-    return search.run(terms, constant)
+    best = _plain(s, terms, constant)
+    if not terms or best is not None and best >= target or target == 0 and refuted(s, terms, constant):
+        return best
+    return _Search(s, budget, target).run(terms, constant)
 
 
 class _Search:
@@ -120,7 +126,7 @@ class _Search:
         self.s, self.left, self.target = s, budget, target
 
     def run(self, terms: linear.Terms, constant: int) -> int | None:
-        if any(wraps(self.s, e, c) for e, c in terms.items()):
+        if any(map(is_large, terms.values())) and any(wraps(self.s, e, c) for e, c in terms.items()):
             return None
         best = _plain(self.s, terms, constant)
         if not terms or best is not None and best >= self.target or self.left <= 0:
@@ -129,8 +135,9 @@ class _Search:
             best = self.better(best, self.by_fact(terms, constant, fact, k))
             if best is not None and best >= self.target:
                 return best
-        for e in sorted(terms, key=lambda t: -_rank(self.s, t, terms[t])):
-            if _rank(self.s, e, terms[e]) < 0 or self.left <= 0:
+        ranks = [(-rank, e) for e, c in terms.items() if (rank := _rank(self.s, e, c)) >= 0]
+        for _, e in sorted(ranks, key=itemgetter(0)) if len(ranks) > 1 else ranks:
+            if self.left <= 0:
                 break
             scale = _scale(e, terms[e])
             if scale > 1:  # of forms, not of quotients: y/2 - (y + 1)/2 is half of 2*(y/2) - 2*((y + 1)/2)

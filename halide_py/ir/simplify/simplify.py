@@ -18,6 +18,7 @@ from ..build import as_int
 from . import linear
 from .prover import lower_limit
 from .ranges import UNKNOWN, Range, intersect, range_of
+from .samples import Sample, sample_of
 
 Handler = Callable[["Simplifier", Any], n.Expr]
 HANDLERS: dict[type[n.Node], Handler] = {}
@@ -28,12 +29,13 @@ _ALL = -1
 class Memo:
     """What was found of the nodes whose symbols meet `bits`."""
 
-    __slots__ = ("bits", "exprs", "ranges", "big")
+    __slots__ = ("bits", "exprs", "ranges", "samples", "big")
 
     def __init__(self, bits: int, big: set[n.Expr]) -> None:
         self.bits = bits
         self.exprs: dict[n.Expr, n.Expr] = {}
         self.ranges: dict[n.Expr, Range] = {}
+        self.samples: dict[n.Expr, Sample] = {}
         self.big = big  # sums of many terms, taken as terms when met again
 
 
@@ -44,11 +46,12 @@ _shared: ContextVar[Memo | None] = ContextVar("_shared", default=None)
 def remembering() -> Iterator[None]:
     """What is simplified without facts inside is simplified once. It is forgotten at the end: results never depend on earlier
     compilations."""
-    token = _shared.set(Memo(_ALL, set()))
+    token, found = _shared.set(Memo(_ALL, set())), linear.found.set(linear.Found({}, {}))
     try:
         yield
     finally:
         _shared.reset(token)
+        linear.found.reset(found)
 
 
 def handles(*kinds: type[n.Node]) -> Callable[[Handler], Handler]:
@@ -101,6 +104,14 @@ class Simplifier:
         found = memo.get(e)
         if found is None:
             memo[e] = found = range_of(self, e)
+        return found
+
+    def sample(self, e: n.Expr) -> Sample:
+        """What `e` is under a few assignments to its variables that agree with what is known."""
+        memo = (self.top if e.symbols & self.top.bits else self._layer(e)).samples
+        found = memo.get(e)
+        if found is None:
+            memo[e] = found = sample_of(self, e)
         return found
 
     def _layer(self, e: n.Expr) -> Memo:
