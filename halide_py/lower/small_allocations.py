@@ -17,6 +17,7 @@ from ..ir.function import Function
 from ..ir.interval import Interval
 from ..ir.simplify import constant_bound
 from ..ir.traverse import Rec, free_variables, rewrite
+from .constant_extents import with_lets
 
 LARGEST = 16 * 1024  # bytes: what one call may take from a thread's stack without thought
 
@@ -70,7 +71,7 @@ class _Bounder:
         sizes: list[n.Expr] = []
         bounds = self.storage_bounds(r)
         for d, e in enumerate(r.extents):
-            most = bounds[d] if d in bounds else constant_bound(e, True, self.around(e))
+            most = bounds[d] if d in bounds else self.most(e)
             size = size * most if most is not None else LARGEST + 1
             if most is None or (size > LARGEST and not asked):
                 if r.memory is n.MemoryType.Register:
@@ -80,6 +81,15 @@ class _Bounder:
                 return r.extents
             sizes.append(e if d in bounds else b.i32(max(most, 0)))
         return tuple(sizes)
+
+    def most(self, e: n.Expr) -> int | None:
+        """What `e` never exceeds: as intervals say, or once the lets around it are put in."""
+        around = self.around(e)
+        found = constant_bound(e, True, around)
+        if found is None and (lets := [(name, i.min) for name, i in around.items() if i.min is i.max and i.min is not None]):
+            e = with_lets(e, lets)
+            found = constant_bound(e, True, self.around(e))
+        return found
 
     def storage_bounds(self, r: n.Realize) -> dict[int, int]:
         """The dimensions that bound_storage() makes constant; their extents stay, to be checked where storage is laid out."""

@@ -6,13 +6,14 @@ dimension is the smallest power of two that holds the window, and its coordinate
 A dimension folds along a loop when both ends of what one iteration touches move forward with the loop, and the window between them
 has a constant bound. Loops are tried from the outside in, past those of which each iteration produces all it reads. `fold_storage` gives
 the factor (and allows a window that moves backward); an assertion checks it where the window is not known to fit.
+Where the uses are in both cases of a condition (specializations of the consumer), each case has its own loop; the factor holds both.
 Limits: one dimension a loop; not along vectorized dimensions. Source: Ragan-Kelley et al., PLDI 2013, section 4.3; behaviour of
 Halide's src/StorageFolding.cpp.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..errors import CompileError
@@ -35,13 +36,12 @@ from .pointwise import pointwise_dims
 
 @dataclass(frozen=True)
 class _Fold:
-    """Dimension `d` modulo `factor`; `check` guards the body of `loop` where the factor is not known to suffice. There is room for `ahead`
-    iterations of the loop."""
+    """Dimension `d` modulo `factor`. `loops` names the loop, one for each case of a condition, with the check that guards its body where
+    the factor is not known to suffice. There is room for `ahead` iterations."""
 
-    loop: n.For
+    loops: Mapping[str, n.Stmt]
     d: int
     factor: n.Expr
-    check: n.Stmt | None = None
     ahead: int = 1
 
 
@@ -49,15 +49,19 @@ def _uses(s: n.Stmt, name: str) -> list[n.Stmt]:
     return [one for one in (s.stmts if isinstance(s, n.Block) else (s,)) if mentions(one, name)]
 
 
-def _loops(s: n.Stmt, name: str, values: FuncValues) -> Iterator[n.For]:
-    """The serial loops that hold all uses of Func `name` and may be folded along, outermost first."""
+def _loops(s: n.Stmt, name: str, values: FuncValues) -> Iterator[n.For | n.IfThenElse]:
+    """The serial loops that hold all uses of Func `name` and may be folded along, outermost first; last a condition whose two cases have
+    loops of their own."""
     while True:
         using = _uses(s, name)
         if len(using) != 1:
             return
         s = using[0]
         if isinstance(s, n.IfThenElse):
-            if s.else_case is not None or mentions(s.condition, name):
+            if mentions(s.condition, name):
+                return
+            if s.else_case is not None:
+                yield s
                 return
             s = s.then_case
         elif isinstance(s, (n.LetStmt, n.Realize)):
@@ -133,16 +137,16 @@ def _fold_along(loop: n.For, f: Function, d: int, asked: StorageDim | None, exte
         factor = asked.fold_factor
         for ahead, needed in sizes.items():
             if needed is not None and prove(n.LE(b.i32(needed), factor)):
-                return _Fold(loop, d, factor, ahead=ahead)
+                return _Fold({loop.name: b.NOTHING}, d, factor, ahead)
         message = error("fold_factor_too_small", b.string(f.name), b.string(f.args[d]), factor, b.string(loop.name), window)
-        return _Fold(loop, d, factor, n.Assert(n.LE(window, factor), message))
+        return _Fold({loop.name: n.Assert(n.LE(window, factor), message)}, d, factor)
     ahead = next((k for k in (2, 1) if sizes.get(k) is not None), 1)  # a producer on its own may be an iteration ahead
     size = sizes.get(ahead)
     if size is None:
         return None
     factor_size = 1 << (max(size, 1) - 1).bit_length()
     whole = constant_bound(extent, True)
-    return None if whole is not None and whole <= factor_size else _Fold(loop, d, b.i32(factor_size), ahead=ahead)
+    return None if whole is not None and whole <= factor_size else _Fold({loop.name: b.NOTHING}, d, b.i32(factor_size), ahead)
 
 
 _FURTHEST = 8  # iterations that an async producer is given room for at most, where fold_storage() leaves more
@@ -174,23 +178,42 @@ def _find(r: n.Realize, f: Function, values: FuncValues, passed: bool) -> list[_
     dims = pointwise_dims(f)
     vectors = _vector_dims(r.body, f)
     candidates = [d for d, v in enumerate(f.args) if asked[d] is not None or (v in dims and d not in vectors)]
-    found: list[_Fold] = []
-    for loop in _loops(r.body, f.name, values) if candidates else ():
-        for d in reversed(candidates):
-            fold = _fold_along(loop, f, d, asked[d], r.extents[d], values)
-            if fold is not None:
-                found.append(fold)
-                candidates.remove(d)
-                break
-        if not candidates:
-            break
+    found = _folds(r.body, f, {d: asked[d] for d in candidates}, r.extents, values)
     for d in candidates:
-        if asked[d] is not None:
+        if asked[d] is not None and d not in found:
             v = f.args[d]
             raise CompileError(f"Func {f.name} is scheduled fold_storage({v}, ...), but its storage is not accessed in order along {v} by "
                                "one serial loop that it is stored outside of and computed inside of; fold_storage needs store_at() or "
                                f"store_root() with compute_at() inside a serial loop over {v} ({f.site('fold_storage')})")
+    return list(found.values())
+
+
+def _folds(
+    s: n.Stmt, f: Function, asked: Mapping[int, StorageDim | None], extents: tuple[n.Expr, ...], values: FuncValues
+) -> dict[int, _Fold]:
+    """The folds of the dimensions in `asked`, in the order of their loops."""
+    found: dict[int, _Fold] = {}
+    candidates = list(asked)
+    for loop in _loops(s, f.name, values) if candidates else ():
+        if isinstance(loop, n.IfThenElse):
+            left = {d: asked[d] for d in candidates}
+            first, second = (_folds(case, f, left, extents, values) for case in (loop.then_case, loop.else_case) if case is not None)
+            found.update({d: _of_both(fold, second[d]) for d, fold in first.items() if d in second})
+            break
+        for d in reversed(candidates):
+            fold = _fold_along(loop, f, d, asked[d], extents[d], values)
+            if fold is not None:
+                found[d] = fold
+                candidates.remove(d)
+                break
+        if not candidates:
+            break
     return found
+
+
+def _of_both(x: _Fold, y: _Fold) -> _Fold:
+    """The fold of the same dimension in both cases of a condition."""
+    return _Fold({**x.loops, **y.loops}, x.d, simplify(b.max_(x.factor, y.factor)), min(x.ahead, y.ahead))
 
 
 def _is_fresh(loop: n.For, name: str, values: FuncValues) -> bool:
@@ -228,7 +251,7 @@ def _with_windows(s: n.Stmt, f: Function, folds: list[_Fold], values: FuncValues
         if not any(p.name == f.name for p in nodes_of(op.body, n.Produce)):
             return op
         fresh = _is_fresh(op, f.name, values)
-        ahead = min((fold.ahead for fold in folds if fold.loop.name == op.name), default=None)
+        ahead = min((fold.ahead for fold in folds if op.name in fold.loops), default=None)
         body = rec(op.body)
         if ahead is not None or not fresh:
             body = b.block([window(f.name, index, b.i32(ahead if ahead is not None and fresh else 1)), body])
@@ -256,8 +279,8 @@ def _folded(s: n.Stmt, name: str, fold: _Fold) -> n.Stmt:
 
     def loop(op: n.For, rec: Rec) -> n.Stmt:
         body = rec(op.body)
-        if op.name == fold.loop.name:
-            body = b.block([fold.check, body])
+        if op.name in fold.loops:
+            body = b.block([fold.loops[op.name], body])
         return n.For(op.name, op.min, op.extent, op.kind, op.partition, body)
 
     return rewrite(s, {n.Call: call, n.Provide: provide, n.For: loop}, n.symbol_bit(name))

@@ -56,3 +56,31 @@ def test_a_vector_over_as_many_as_a_parameter_says() -> None:
     for count in (0, 3, 9):
         p.set(count)
         assert [f.realize([6])[i] for i in range(6)] == [i * 2 + 1 if i < min(count, 4) else 0 for i in range(6)]
+
+
+@pytest.mark.parametrize("whole", ["vectorize", "unroll"])
+def test_the_condition_of_a_specialization_says_how_many(whole: str) -> None:
+    """Of a Func between, whose region is the union of what two outputs need."""
+    c, planes, first, second = hl.Var("c"), hl.Func("planes"), hl.Func("first"), hl.Func("second")
+    planes[x, y, c] = x + 3 * y + 7 * c
+    first[x, y, c] = planes[x, y, c] + 1
+    second[x, y, c] = planes[x, y, c] * 2
+    channels = [f.output_buffer().dim(2) for f in (first, second)]
+    three = [(d.min() == 0) & (d.extent() == 3) for d in channels]
+    getattr(planes.compute_root().specialize(three[0] & three[1]), whole)(c)
+    for count in (3, 5):
+        i, j, k = np.indices((count, 4, 6))
+        want = 7 * i + 3 * j + k
+        one, other = hl.Pipeline([first, second]).realize([6, 4, count])
+        assert (np.array(one) == want + 1).all() and (np.array(other) == want * 2).all()
+
+
+@pytest.mark.parametrize("whole", ["vectorize", "unroll"])
+def test_registers_for_what_a_guarded_tile_needs(whole: str) -> None:
+    """The tail needs less than a tile: the tile is the limit."""
+    f, g = hl.Func("f"), hl.Func("g")
+    f[x] = x
+    g[x] = f[x] * 2
+    g.vectorize(x, 8, hl.TailStrategy.GuardWithIf)
+    getattr(f.compute_at(g, x).store_in(hl.MemoryType.Register), whole)(x)
+    assert (np.array(g.realize([37])) == np.arange(37) * 2).all()

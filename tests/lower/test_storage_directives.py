@@ -49,7 +49,13 @@ KEPT: dict[str, tuple[Schedule, int, list[int]]] = {
     "reordered and aligned": (lambda f, g: f.compute_root().reorder_storage(y, x).align_storage(y, 16), 0, [16, 17]),
     "bounded": (lambda f, g: f.compute_at(g, x).bound_storage(x, 5).bound_storage(y, 4), 2, [5, 4]),
     "folded": (lambda f, g: f.compute_at(g, y).store_root().fold_storage(y, 3), 0, [17, 3]),
+    "folded in both cases": (lambda f, g: (f.compute_at(g, y).store_root().fold_storage(y, 3), specialized(g)), 0, [17, 3]),
+    "folded in both cases by itself": (lambda f, g: (f.compute_at(g, y).store_root(), specialized(g)), 0, [17, 4]),
 }
+
+
+def specialized(g: hl.Func) -> None:
+    g.specialize(g.output_buffer().dim(1).stride() > 16).vectorize(x, 4)
 
 
 def later(use: Callable[[hl.LoopLevel], object], place: hl.LoopLevel) -> None:
