@@ -7,11 +7,12 @@ from collections.abc import Callable
 from ..errors import InternalError
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.conditions import shared_choices
 from ..ir.intrinsics import ExternFunction
 from . import expand, externs, intrinsics
 from .addresses import pointer, wide
 from .ctypes_of import constant, is_half, memory_type, value_type
-from .emitter import HANDLERS, MASKS, Emitter
+from .emitter import HANDLERS, MASKS, Emitter, Key
 from .memory import to_memory
 
 Form = Callable[[Emitter, n.Call, int, int], str]
@@ -94,21 +95,26 @@ def _if_then_else(em: Emitter, e: n.Call, start: int, count: int) -> str:
     """Only the chosen side is evaluated, loads and all."""
     if e.args[0].type.is_vector() and count > 1:
         return em.emit(n.Select(e.args[0], e.args[1], _otherwise(e)), start, count)
-    return _branches(em, e, em.c_type(e.type, count), lambda side: em.emit(side, start, count), start)
+    return _branches(em, e, em.c_type(e.type, count), lambda side: em.emit(side, start, count), (e, start, count))
 
 
 def _if_then_else_mask(em: Emitter, e: n.Call, start: int, count: int, bits: int) -> str:
     if e.args[0].type.is_vector():
         return em.mask(n.Select(e.args[0], e.args[1], _otherwise(e)), start, count, bits)
-    return _branches(em, e, em.vector_type(f"i{bits}", count), lambda side: em.mask(side, start, count, bits), start)
+    return _branches(em, e, em.vector_type(f"i{bits}", count), lambda side: em.mask(side, start, count, bits), (e, start, count, bits))
 
 
 def _otherwise(e: n.Call) -> n.Expr:
     return e.args[2] if len(e.args) > 2 else b.const(e.type, 0)
 
 
-def _branches(em: Emitter, e: n.Call, ctype: str, value: Callable[[n.Expr], str], start: int) -> str:
-    condition = em.emit(e.args[0], start if e.args[0].type.is_vector() else 0, 1)
+def _branches(em: Emitter, e: n.Call, ctype: str, value: Callable[[n.Expr], str], key: Key) -> str:
+    for c in shared_choices(e):  # once, in front: a tree of shared ones would be written out for every path through it
+        if c.type.is_scalar():
+            em.emit(c, 0, 1)
+        elif c.type.lanes() == e.type.lanes() and c.type.is_bool() == e.type.is_bool():
+            value(c)
+    condition = em.emit(e.args[0], key[1] if e.args[0].type.is_vector() else 0, 1)
     name = em.unit.temporary()
     em.line(f"{ctype} {name};")
     em.open(f"if ({condition}) {{")
@@ -117,6 +123,7 @@ def _branches(em: Emitter, e: n.Call, ctype: str, value: Callable[[n.Expr], str]
     em.reopen()
     em.line(f"{name} = {value(_otherwise(e))};")
     em.close()
+    em.remember(key, name, e)
     return name
 
 

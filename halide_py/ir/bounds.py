@@ -18,6 +18,8 @@ _VARYING = n.Load.bit | n.Call.bit | n.Let.bit
 Rule = Callable[["Bounds", Any], Interval]
 RULES: dict[type[n.Node], Rule] = {}
 
+_MOST_INNER = 2000  # branches of a Select in a branch of another that are looked at under their own conditions: shared trees have many
+
 
 class Bounds:
     """Bounds of several expressions under one scope, sharing what was found. `bind` adds variables."""
@@ -31,6 +33,7 @@ class Bounds:
         self.ends: dict[str, tuple[n.Expr, n.Expr]] = {}  # of loops whose range varies: their first and last value
         self.wide: dict[str, Interval] = {}  # the intervals of variables before conditions narrowed them
         self.mentioning: dict[n.Expr, bool] = {}
+        self.inside, self.inner = False, [_MOST_INNER]  # whether this is a branch of an expression, and how many inside others may follow
         self.bits = 0
         for name in scope:
             self.bits |= n.symbol_bit(name)
@@ -40,6 +43,16 @@ class Bounds:
         out = Bounds(self.scope, self.func_values)
         out.limits = list(self.limits)
         out.ends = self.ends
+        return out
+
+    def branch(self) -> Bounds | None:
+        """A copy for a branch of an expression; None where too many inside others were made."""
+        if self.inside:
+            if not self.inner[0]:
+                return None
+            self.inner[0] -= 1
+        out = self.copy()
+        out.inside, out.inner = True, self.inner
         return out
 
     def bind(self, name: str, interval: Interval) -> bool:

@@ -273,7 +273,9 @@ def _in_branch(b: Bounds, value: n.Expr, condition: n.Expr, holds: bool) -> Inte
         or not (b.varies(value) and b.varies(condition))
     ):
         return b.bounds(value)
-    branch = b.copy()
+    branch = b.branch()
+    if branch is None:
+        return b.bounds(value)
     possible = [limit(branch, c) for c in conjuncts(condition, holds)]
     return branch.bounds(value) if all(possible) else None
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from . import nodes as n
 from .build import TRUE, as_int, const, is_true, select
-from .conditions import conjuncts, limit
+from .conditions import conjuncts, limit, shared_choices
 from .interning import symbol_bit, symbol_bits
 from .interval import Bounds, FuncValues, Interval
 from .simplify import simplify
@@ -150,7 +150,7 @@ class _Walk:
         self.reads, self.writes = reads, writes
         self.lets: dict[str, n.Expr] = {}  # integer lets that vary, as expressions of loop variables: ends of one loop stay correlated
         self.let_symbols = 0
-        self.seen: set[n.Expr] = set()
+        self.seen: list[set[n.Expr]] = [set()]  # what was visited, last under the innermost condition; under fewer is enough
         self.found: dict[str, list[_Dimension]] = {}
         self.used: dict[str, list[n.Expr] | None] = {}
         self.conditions: list[n.Expr] = []  # of enclosing branches, free of scope variables
@@ -195,9 +195,9 @@ class _Walk:
 
     def expr(self, e: n.Expr) -> None:
         """Visit the calls in `e`."""
-        if not e.mask & n.Call.bit or not e.symbols & self.symbols or not self.reads or e in self.seen:
+        if not e.mask & n.Call.bit or not e.symbols & self.symbols or not self.reads or any(e in s for s in self.seen):
             return
-        self.seen.add(e)
+        self.seen[-1].add(e)
         if type(e) is n.Let:
             self.expr(e.value)
             self.let(e.name, e.value)
@@ -213,7 +213,10 @@ class _Walk:
             self.expr(k)
 
     def choice(self, e: n.Call) -> None:
-        """if_then_else: each value is read only where its condition holds and none before does."""
+        """if_then_else: each value is read only where its condition holds and none before does. Choices that both of two values come from
+        are made in any case; visited here, and not under either condition, a shared tree of them is walked once."""
+        for c in shared_choices(e):
+            self.expr(c)
         entered: list[_Branch] = []
         for i in range(0, len(e.args) - 1, 2):
             self.expr(e.args[i])
@@ -240,10 +243,10 @@ class _Walk:
             self.let_symbols |= symbol_bit(name)
             self.lets[name] = value
             if before is not value and (before is not None or name in self.bounds.scope):
-                self.seen = set()
+                self.seen = [set()]
             return
         if before is not None:
-            self.seen = set()
+            self.seen = [set()]
         self.bind(name, self.bounds.of(value))
 
     def expand(self, e: n.Expr) -> n.Expr:
@@ -253,7 +256,7 @@ class _Walk:
     def bind(self, name: str, interval: Interval) -> None:
         """Enter the scope of a name."""
         if self.bounds.bind(name, interval):
-            self.seen = set()
+            self.seen = [set()]
 
     def stmt(self, s: n.Stmt) -> None:
         """Visit everything in `s`."""
@@ -302,11 +305,13 @@ class _Walk:
         for s, holds in ((then_case, True), (else_case, False)):
             outer = self.found, self.used, self.conditions
             self.found, self.used = {}, {}
+            seen, self.seen = self.seen, [set()]
             with _Branch(self, condition, holds):
                 self.conditions = []
                 self.stmt(s)
                 apart.append(self.finish())
             self.found, self.used, self.conditions = outer
+            self.seen = seen
         for name, box in boxes_either(condition, *apart).items():
             self.include(name, box.intervals, self.conditions if box.used is None else [*self.conditions, box.used])
 
@@ -334,7 +339,7 @@ class _Branch:
         self.saved = walk.bounds, walk.seen, walk.conditions, walk.reached
         outer = walk.bounds
         walk.bounds = inner = outer.copy()
-        walk.seen = set()
+        walk.seen = [*walk.seen, set()]
         walk.conditions = list(walk.conditions)
         for c in conjuncts(self.condition, self.holds):
             walk.reached = limit(inner, c) and walk.reached

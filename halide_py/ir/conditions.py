@@ -1,4 +1,5 @@
-"""What conditions say: the comparisons that hold in a branch, and the intervals of variables and linear forms they limit.
+"""What conditions say: the comparisons that hold in a branch, the intervals of variables and linear forms they limit, and what they do not
+decide.
 
 Only integers that do not overflow are believed; everything else limits nothing, which is safe.
 """
@@ -25,6 +26,34 @@ def _without_abs(c: n.Expr) -> list[n.Expr]:
         if k is not None and k <= e.type.max_value():
             return [type(c)(const(e.type, -k), e), type(c)(e, const(e.type, k))]  # type: ignore[call-arg]
     return [c]
+
+
+_CHOICE = n.symbol_bit("if_then_else")
+
+
+def shared_choices(e: n.Call) -> list[n.Call]:
+    """The choices that both values of an `if_then_else` make for certain: they are made whatever the condition is."""
+    if len(e.args) != 3 or not e.args[1].symbols & e.args[2].symbols & _CHOICE:
+        return []
+    others = _choices(e.args[2])
+    return [c for c in _choices(e.args[1]) if c in others]
+
+
+def _choices(e: n.Expr) -> dict[n.Call, None]:
+    """The choices a value makes for certain."""
+    found: dict[n.Call, None] = {}
+    seen: set[n.Expr] = set()
+    stack = [e]
+    while stack:
+        x = stack.pop()
+        if x in seen or not x.symbols & _CHOICE:
+            continue
+        seen.add(x)
+        if type(x) is n.Call and x.name == "if_then_else":
+            found[x] = None
+        elif type(x) is not n.Let:
+            stack.extend(x.children())
+    return found
 
 
 def limit(b: Bounds, c: n.Expr) -> bool:

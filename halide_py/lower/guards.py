@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.traverse import N, Rec, mentions, nodes_of, rewrite, substitute
@@ -16,8 +18,8 @@ def has_effects(root: n.Node, traces: bool = True) -> bool:
     return any(c.call_type in (n.CallType.Extern, n.CallType.Intrinsic) and c.name not in harmless for c in nodes_of(root, n.Call))
 
 
-def predicate(root: N, condition: n.Expr) -> N:
-    """`root` with every load and store done only where the scalar `condition` holds."""
+def predicate(root: N, condition: n.Expr, but: Collection[n.Expr] = ()) -> N:
+    """`root` with every load and store done only where the scalar `condition` holds, but for those of some calls."""
 
     def guarded(p: n.Expr) -> n.Expr:
         return b.and_(p, b.broadcast(condition, p.type.lanes()))
@@ -28,7 +30,10 @@ def predicate(root: N, condition: n.Expr) -> N:
     def store(s: n.Store, rec: Rec) -> n.Stmt:
         return n.Store(s.name, rec(s.value), rec(s.index), guarded(rec(s.predicate)), s.param)
 
-    return rewrite(root, {n.Load: load, n.Store: store})
+    def call(c: n.Call, rec: Rec) -> n.Expr:
+        return c if c in but else c.map_children(rec)
+
+    return rewrite(root, {n.Load: load, n.Store: store, **({n.Call: call} if but else {})})
 
 
 def strip_likely(root: N, keep_vectors: bool = False) -> N:

@@ -23,6 +23,7 @@ from collections.abc import Callable
 
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.conditions import shared_choices
 from ..ir.traverse import Rec, mentions, nodes_of, rewrite, substitute
 from ..ir.types import BOOL, INT32
 from . import lanes as v
@@ -190,9 +191,9 @@ class _Widen:
 
     def call(self, e: n.Call, rec: Rec) -> n.Expr:
         if e.name == "if_then_else" and rec(e.args[0]) is not e.args[0]:
-            condition, values = e.args[0], e.args[1:]
-            then_value = predicate(values[0], condition)
-            else_value = predicate(values[1], b.not_(condition)) if len(values) > 1 else b.const(e.type, 0)
+            condition, values, both = e.args[0], e.args[1:], shared_choices(e)
+            then_value = predicate(values[0], condition, both)
+            else_value = predicate(values[1], b.not_(condition), both) if len(values) > 1 else b.const(e.type, 0)
             return rec(n.Select(condition, then_value, else_value))  # type: ignore[no-any-return]
         args = [rec(a) for a in e.args]
         if all(x is y for x, y in zip(args, e.args)):

@@ -199,7 +199,7 @@ class Evaluator:
             condition = self.eval(e.condition, context)
             self._demand(e.true_value, context.where(condition), boxes, set())
             self._demand(e.false_value, context.where(~condition), boxes, set())
-        elif type(e) in (n.Select, n.Let, n.And) or lazy:
+        elif type(e) in (n.Select, n.Let, n.And, n.Or) or lazy:
             return
         else:
             for child in e.children():
@@ -281,6 +281,10 @@ class Evaluator:
         for part in parts:
             value = value & self.eval(part, inside) if self._data(part) else value
         return value
+
+    def _or(self, e: n.Or, context: _Context) -> Array:
+        """As the conjunction of what is not so."""
+        return ~self._and(n.And(n.Not(e.a), n.Not(e.b)), context)
 
     def _not(self, e: n.Not, context: _Context) -> Array:
         return ~self.eval(e.a, context)
@@ -373,7 +377,7 @@ _E = Evaluator
 _HANDLERS: dict[type[n.Expr], Any] = {
     n.IntImm: _E._constant, n.UIntImm: _E._constant, n.FloatImm: _E._constant, n.StringImm: _E._constant,
     n.Variable: _E._variable, n.Cast: _E._cast, n.Reinterpret: _E._reinterpret, n.Not: _E._not, n.Select: _E._select,
-    **dict.fromkeys(scalar.BINARY, _E._binary), n.And: _E._and, n.Let: _E._let, n.Call: _E._call,
+    **dict.fromkeys(scalar.BINARY, _E._binary), n.And: _E._and, n.Or: _E._or, n.Let: _E._let, n.Call: _E._call,
 }
 
 

@@ -92,6 +92,14 @@ def data_through_a_func(condition: bool) -> Callable[[], hl.Func]:
     return make
 
 
+def inside() -> hl.Expr:
+    return (x >= 2) & (x < 12)
+
+
+def odd() -> hl.Expr:
+    return buffer(10)[x - 2] % 2 == 1
+
+
 CASES: dict[str, Callable[[], hl.Func]] = {
     "and": lambda: choosing((x >= 2) & (x <= 11), buffer(10)[x - 2], 7),
     "or, otherwise": lambda: choosing((x < 2) | (x > 11), 7, buffer(10)[x - 2]),
@@ -103,6 +111,9 @@ CASES: dict[str, Callable[[], hl.Func]] = {
     "through a Func": through_a_func,
     "where a quotient": where(0, 20, 5, lambda r: r // 2 < 5, lambda r: r // 2),
     "where near": where(-20, 40, 5, lambda r: hl.abs(r) < 3, lambda r: r + 2),
+    "not all of": lambda: choosing(~(inside() & odd()), 1, 2), "none of": lambda: choosing(~((x < 2) | odd() | (x >= 12)), 1, 2),
+    "either": lambda: choosing((x < 2) | ((x >= 12) | odd()), 1, 2), "both, in another": lambda: choosing(~(~(inside() & odd()) & (x > 3)), 1, 2),
+    "contradicting": lambda: choosing(x < 2, hl.abs(hl.select((x - 2 >= 0) & (x < 12), buffer(10)[x - 2], 3)), 4),
     "data": lambda: choosing(x >= 0, placed(far_and_near()[x]), 0), "data and a constant": data_and_a_constant,
     "a sum with data": lambda: choosing(x >= 0, placed(far_and_near()[x] - 2), 0),
     "data through a Func": data_through_a_func(False), "where data through a Func": data_through_a_func(True),
@@ -127,3 +138,27 @@ def test_an_element_less_is_too_little(name: str) -> None:
                "where near": where(-20, 40, 4, lambda r: hl.abs(r) < 3, lambda r: r + 2)}
     with pytest.raises(hl.HalideError, match="beyond the max"):
         smaller[name]().realize([16])
+
+
+STEPS: dict[str, Callable[[hl.Expr, int], hl.Expr]] = {
+    "conditions on values": lambda e, i: hl.select(e > i, e - i, e + 1),
+    "guarded reads": lambda e, i: hl.select((x >= i) & (x < i + 9), buffer(9)[x - i] + e, e),
+    "reads where data allows": lambda e, i: hl.select((e >= 0) & (e < 9), buffer(9)[e], e - 7),
+    "alternatives": lambda e, i: hl.select((e < 5) | (buffer(10)[hl.clamp(e, 0, 9)] > i), e + 1, e - 2),
+}
+
+
+@pytest.mark.parametrize("width", [1, 8])
+@pytest.mark.parametrize("name", STEPS)
+def test_a_tree_of_shared_choices(name: str, width: int) -> None:
+    """2^40 nodes as a tree, some hundred as they are: each is looked at, and written in C, once."""
+    def built(depth: int) -> hl.Func:
+        f, e = hl.Func("f"), hl.Expr(x)
+        for i in range(depth):
+            e = STEPS[name](e, i)
+        f[x] = e
+        return f.vectorize(x, width) if width > 1 else f
+
+    small = built(8)
+    np.testing.assert_array_equal(np.asarray(small.realize([16])), algorithm.realize([small.function], (16,))[0])
+    assert np.asarray(built(40).realize([16])).shape == (16,)

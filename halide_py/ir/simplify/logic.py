@@ -83,6 +83,13 @@ def negation(e: n.Expr) -> n.Expr | None:
     return None if value is None else const(e.type, not value)
 
 
+def is_lazy(e: n.Expr, conjunction: bool) -> bool:
+    """Whether this is `a && b` with b asked only where a holds, `if_then_else(a, b, false)`; or `a || b`, `if_then_else(a, true, b)`."""
+    if type(e) is not n.Call or e.name != "if_then_else" or len(e.args) != 3:
+        return False
+    return is_false(e.args[2]) if conjunction else is_true(e.args[1])
+
+
 def conjuncts(e: n.Expr, holds: bool) -> list[n.Expr]:
     """Scalar conditions that all hold where `e` does (or does not), without marks of what is likely."""
     out: list[n.Expr] = []
@@ -93,6 +100,8 @@ def conjuncts(e: n.Expr, holds: bool) -> list[n.Expr]:
             stack.append((c.args[0], h))  # type: ignore[attr-defined]
         elif type(c) is (n.And if h else n.Or):
             stack += [(c.b, h), (c.a, h)]
+        elif is_lazy(c, h):
+            stack += [(c.args[2 if not h else 1], h), (c.args[0], h)]  # type: ignore[attr-defined]
         elif type(c) is n.Not:
             stack.append((c.a, not h))
         elif type(c) is n.Broadcast:
