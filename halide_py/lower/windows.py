@@ -133,13 +133,12 @@ class Window:
 
 def window(f: Function, dims: list[str], x: str, scope: Scope) -> Window | None:
     """How the region of `f`, produced in `scope`, moves with loop `x` in one of the dimensions `dims`; None where it cannot slide."""
-    last = f"{f.name}.s{len(f.updates)}."
     ends = {}
-    for v in f.args:  # as asked of the last stage: regions of earlier ones may follow from what later ones overshoot
-        names = [f"{last}{v}.{end}" for end in ("min", "max")]
-        if names[0] not in scope.lets:
+    for v in f.args:  # as asked of the last stage that has it: regions of earlier ones may follow from what later ones overshoot
+        prefix = next((p for k in range(len(f.updates), -1, -1) if (p := f"{f.name}.s{k}.{v}.") + "min" in scope.lets), None)
+        if prefix is None:
             return None
-        ends[v] = [var(p + "_required" if p + "_required" in scope.lets else p) for p in names]
+        ends[v] = [var(p + "_required" if p + "_required" in scope.lets else p) for p in (prefix + "min", prefix + "max")]
     whole = {v: [scope.expand(e) for e in pair] for v, pair in ends.items()}
     moving = [v for v, pair in whole.items() if any(mentions(e, x) for e in pair)]
     asked_at_run_time = any(c.call_type not in _PURE for pair in whole.values() for e in pair for c in nodes_of(e, n.Call))

@@ -96,6 +96,15 @@ def updated() -> list[hl.Func]:
     return [f, g, stencil("out", g, -1, 0, 1)]
 
 
+def summed_along_rows() -> list[hl.Func]:
+    """Updates of whole rows, and of one element of each."""
+    f, g, r = source(), hl.Func("g"), hl.RDom([(1, 6)])
+    g[x, y] = f[x, y - 1] + f[x, y + 1]
+    g[r, y] += g[r - 1, y] * 3
+    g[2, y] = g[5, y] - f[3, y]
+    return [f, g, stencil("out", g, -1, 0, 1)]
+
+
 def clamped() -> list[hl.Func]:
     f, g, out = source(), hl.Func("g"), hl.Func("out")
 
@@ -184,7 +193,7 @@ SCHEDULES: dict[str, Schedule] = {
     "pairs of rows": in_pairs, "blocks of rows": rounded, "along both": along_both, "tiles": tiles, "async": one_after_the_other,
     "only the first": only_the_first, "unrolled": unrolled, "inside its reader": inside_its_reader}
 NOT_IN_ONE = (long_chain, two_readers, there_and_back, constant_rows)  # whose first Func is read in several places
-SHAPES = [chain, long_chain, two_readers, downsampled, upsampled, there_and_back, upside_down, updated, clamped, skewed, constant_rows]
+SHAPES = [chain, long_chain, two_readers, downsampled, upsampled, there_and_back, upside_down, updated, summed_along_rows, clamped, skewed, constant_rows]
 
 
 @functools.cache
@@ -209,7 +218,8 @@ def test_values_stay(make: Callable[[], list[hl.Func]], schedule: str) -> None:
 
 @pytest.mark.parametrize("make, schedule, rows", [
     (chain, "rows", [4, 4]), (long_chain, "rows", [4, 4, 4]), (two_readers, "rows", [4, 4]), (downsampled, "rows", [4, 4]), (upsampled, "rows", [2, 4]),
-    (there_and_back, "rows", [4, 2, 4]), (upside_down, "rows", [4, 4]), (updated, "rows", [4, 4]), (chain, "pairs of rows", [8, 4]),
+    (there_and_back, "rows", [4, 2, 4]), (upside_down, "rows", [4, 4]), (updated, "rows", [4, 4]), (summed_along_rows, "rows", [4, 4]),
+    (chain, "pairs of rows", [8, 4]),
     (chain, "strips that are guarded", [4, 4]), (chain, "strips moved inwards", [4, 4]), (chain, "tiles", [4, 4]), (chain, "only the first", [8, 3])])
 def test_storage_is_as_small_as_that_of_halide(make: Callable[[], list[hl.Func]], schedule: str, rows: list[int]) -> None:
     fs = make()
