@@ -10,8 +10,8 @@ be full.
 Where to begin is a matter of cost only: the first iteration computes all of the window that it is the last one to compute. Nothing is read
 that was not read before: regions of stages that do not run yet begin where they will begin.
 Needs: exactly one dimension of the region moves with the loop, or none; both its ends move one way; every stage of g keeps that dimension
-a pure variable. Loops with extern stages in them keep their first iteration. Source: Ragan-Kelley et al., PLDI 2013, section 4.3; Halide's
-src/SlidingWindow.cpp.
+a pure variable. Loops with extern stages in them keep their first iteration, and so do Funcs for which tiles are shifted inwards along the
+loop. Source: Ragan-Kelley et al., PLDI 2013, section 4.3; Halide's src/SlidingWindow.cpp.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ..ir import nodes as n
 from ..ir.function import Function
 from ..ir.simplify import prove, simplify
 from ..ir.traverse import Rec, free_variables, mentions, nodes_of, rewrite, substitute
+from .apply_splits import var
 from .environment import Environment, callees
 from .guards import strip_likely
 from .movement import monotonic
@@ -92,7 +93,7 @@ class _Loop:
             w = window(f, dims, self.op.name, scope)
             if w is None or not w.overlaps():
                 return {}
-            distance = 0 if self.extern or scope.late else w.distance(first)
+            distance = 0 if self.extern or scope.late or self.begins_early(f, scope) else w.distance(first)
             if distance:
                 starts.append(simplify(b.sub(first, b.i32(distance))))
                 self.guards |= dict.fromkeys(scope.guards)
@@ -102,6 +103,21 @@ class _Loop:
 
         self.body, _ = self.at_productions(self.body, f.name, Scope(), place)
         return _earliest(starts) or first
+
+    def begins_early(self, f: Function, scope: Scope) -> bool:
+        """Whether what is produced for `f` in the loop begins ahead of what it is asked for where that is less than a tile (ShiftInwards),
+        as iterations that only fill a window ask: more would be read than in all others."""
+        work, seen = [f], {f.name}
+        while work:
+            inside = [c.name for c in callees(work.pop()) if c.name in self.readers and c.name not in seen]
+            seen.update(inside)
+            work += [self.env[name] for name in inside]
+        seen.remove(f.name)
+        for name, begin in scope.lets.items():
+            asked = scope.lets.get(f"{name}_required") if name.endswith(".min") and name.partition(".s")[0] in seen else None
+            if asked is not None and begin.value is not var(f"{name}_required") and mentions(asked.expand(False), self.op.name):
+                return True
+        return False
 
     def at_productions(self, s: n.Stmt, name: str, scope: Scope, place: Callable[[Scope], Lets]) -> tuple[n.Stmt, Lets]:
         """`s` with the lets that `place` gives for the production of Func `name`, and those of them still to be placed further out."""

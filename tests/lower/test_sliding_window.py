@@ -255,3 +255,23 @@ def test_nothing_runs_before_an_empty_loop() -> None:
     body = lower([out.function], out.pipeline()._arguments(), "out", Target.host()).body
     conditions = [to_text(s.condition) for s in nodes_of(body, n.IfThenElse) if any("prologue" in loop.name for loop in nodes_of(s.then_case, n.For))]
     assert f"(0 < {out.function.buffer_name(0)}.extent.1)" in conditions
+
+
+def test_tiles_shifted_inwards_read_no_more_of_inputs() -> None:
+    """Iterations that fill a window ask for less than a tile of what it is made of, which began 62 elements too early by that (as
+    Halide's autoscheduler schedules it in its camera pipe)."""
+    inp, d, f, out = hl.ImageParam(hl.Int(32), 1), hl.Func("d"), hl.Func("f"), hl.Func("out")
+    d[x] = inp[x] + 1
+    f[x] = d[x] * 2
+    out[x] = f[x - 1] + f[x] + f[x + 1]
+    out.split(x, x, xi, 256)
+    f.store_root().compute_at(out, x)
+    d.compute_at(out, x).split(x, x, xi, 64, hl.TailStrategy.ShiftInwards)
+    out.infer_input_bounds([1000])
+    needed = inp.get().dim(0)
+    assert (needed.min(), needed.extent()) == (-1, 1002)
+    values = np.arange(1002, dtype=np.int32) ** 2
+    image = hl.Buffer(values)
+    image.set_min([-1])
+    inp.set(image)
+    assert (np.asarray(out.realize([1000])) == 2 * (values[:-2] + values[1:-1] + values[2:] + 3)).all()
