@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.interval import Interval
 from ..ir.simplify import simplify
 from ..ir.traverse import nodes_of, substitute
 from ..ir.types import INT32, Type
@@ -102,6 +103,11 @@ class AdjointSum:
     region: Region = ()
     leaves_out: bool = False
 
+    def within(self, region: Region) -> AdjointSum:
+        """The same sum, of which the region is known."""
+        self.region, self.sizes = region, tuple(map(_size, region))
+        return self
+
     def add(self, index: int, c: Contribution, where: str) -> None:
         """One more contribution, to value `index`, from the definition that `where` names."""
         self.contributions.append((index, c, where))
@@ -177,6 +183,11 @@ class AdjointSum:
             inside += [] if i.min is None else [n.LE(i.min, v)]
             inside += [] if i.max is None else [n.LE(v, i.max)]
         return b.select(b.likely(b.all_of(inside)), value, zero(value.type)) if inside else value
+
+
+def _size(i: Interval) -> int | None:
+    """The number of values of an interval, where that is known now."""
+    return b.as_int(simplify(b.add(b.sub(i.max, i.min), b.i32(1)))) if i.min is not None and i.max is not None else None
 
 
 def _sum(start: n.Expr | None, terms: Sequence[n.Expr]) -> n.Expr:

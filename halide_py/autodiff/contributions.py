@@ -245,8 +245,8 @@ def check_bounded(axes: Iterable[Axis], what: str, where: str) -> None:
     for a in axes:
         if not a.interval.is_bounded():
             raise CompileError(f"The derivative of {what} sums over {a.title} of {where}, but the region it is needed over is not known: "
-                               "an access to it is not bounded. Clamp the index with hl.clamp(index, 0, n - 1), or give "
-                               "propagate_adjoints() the bounds of the output")
+                               "an access to it is not bounded. Clamp the index with hl.clamp(index, 0, n - 1), say where a Func "
+                               "is needed with bound(x, min, extent), or give propagate_adjoints() the bounds of the output")
 
 
 def vanishing(roots: Sequence[n.Expr], names: Container[str], axes: Iterable[str]) -> frozenset[str]:

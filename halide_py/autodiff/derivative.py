@@ -30,6 +30,7 @@ from .contributions import Contribution, vanishing
 from .opaque import FuncRule, apply_rule, everything, ordered, read_parameters, rule_of, visible
 from .schedule import default_schedule
 from .stages import Region, Regions, Stage, stage_of
+from .supports import support
 from .sweep import Term, reverse
 from .tape import reverse_loop
 from .updates import reverse_update, seeds
@@ -61,8 +62,11 @@ class Derivative:
         if not isinstance(param, Parameter):
             raise TypeError(f"a Derivative is indexed by a Func, (Func, update), Buffer, ImageParam or Param, not {key!r}")
         if param not in self._inputs:
-            integer = f"it is of type {param.type}; integers are constants to the derivative"
-            raise user_error(f"There is no derivative for {param.name}: {_UNUSED if param.type.is_float() else integer}")
+            why = _UNUSED if param.type.is_float() else f"it is of type {param.type}; integers are constants to the derivative"
+            if isinstance(key, Buffer) and param.type.is_float():
+                zeros, exprs = ", ".join("0" * param.dimensions), ", ".join(["hl.i32(0)"] * param.dimensions)
+                why += f"; an element by plain numbers, {param.name}[{zeros}], is the number itself: write {param.name}[{exprs}]"
+            raise user_error(f"There is no derivative for {param.name}: {why}")
         found = self._inputs[param]
         if isinstance(found, CompileError):
             raise found
@@ -98,8 +102,9 @@ class _Pass:
 
     def __init__(self, output: Function, adjoint: Func, region: Region) -> None:
         environment([output], wrapped=False)  # everything has a definition, and a name of its own
-        self.order = ordered(output, visible)
-        self.regions = Regions(ordered(output, everything), output, region)
+        whole, seen = ordered(output, everything), set(ordered(output, visible))
+        self.order = [f for f in whole if f in seen]
+        self.regions = Regions(whole, output, region)
         self.sums: dict[Function | Parameter, AdjointSum] = {}
         self.stages: dict[tuple[Function, int], Func | CompileError] = {}
         self.inputs: dict[Parameter, Func | CompileError] = {}
@@ -108,9 +113,12 @@ class _Pass:
         self.kept: list[Func] = []
         self.notes: list[str] = []
         self.waiting: dict[FuncRule, dict[Function, Func]] = {}
+        self.regions.flow(output)
         self._behind(output, adjoint)
-        for f in self.order[1:]:
-            self._function(f)
+        for f in whole[1:]:
+            self.regions.flow(f)
+            if f in seen:
+                self._function(f)
         for target, s in self.sums.items():
             if isinstance(target, Parameter):
                 self._input(target, s)
@@ -126,9 +134,8 @@ class _Pass:
     def adjoint_sum(self, f: Function, stage: int) -> AdjointSum:
         """An empty sum for the adjoint of a Func behind a stage."""
         name = f"{plain(f.name)}_adjoint" if stage == 0 else f"{plain(f.name)}_adjoint_update{stage - 1}"
-        region = self.regions.of.get(f)
-        return AdjointSum(name, f.args, f.types, f"Func {f.name}", sizes=tuple(map(_size, region[stage])) if region else (),
-                          region=region[stage] if region else ())
+        regions = self.regions.of.get(f)  # none of a Func that is still to come
+        return AdjointSum(name, f.args, f.types, f"Func {f.name}").within(regions[stage] if regions else ())
 
     def finish(self, s: AdjointSum) -> Func:
         """The Func of a sum."""
@@ -177,7 +184,7 @@ class _Pass:
         rule = rule_of(f)
         s = self.sums.get(f) if f in self.regions.of else None  # not in: read under conditions that never hold
         if s is not None:
-            adjoint = self.finish(s)
+            adjoint = self.finish(s.within(self.regions.of[f][-1]))
             if s.leaves_out:
                 self.perhaps_unused.add(f)
             self._behind(f, adjoint)
@@ -218,11 +225,12 @@ class _Pass:
         if not known or any(o in left for o in rule.outputs):
             return
         adjoints = [known.get(o) or self.adjoint_sum(o, len(o.updates)).build() for o in rule.outputs]
-        given, leaves = apply_rule(
-            rule, adjoints, lambda target: self.regions.needed.get(target, (Interval.everything(),) * len(target.args))
-        )
+        given, leaves = apply_rule(rule, adjoints)
+        regions = {a.name(): self.regions.of[o][-1] for a, o in zip(adjoints, rule.outputs) if o in self.regions.of}
         for one in given:
             self._sum_for(one.target).add(one.index, one.contribution, rule.title())
+            if isinstance(one.target, Function):
+                self.regions.given(one.target, support(one.source, regions), rule.outputs[0].extern is not None)
             if isinstance(one.target, Function) and not self.perhaps_unused.isdisjoint(rule.outputs):
                 self.perhaps_unused.add(one.target)
         for leaf, term in leaves:
@@ -250,11 +258,6 @@ class _Pass:
                 if p not in self.inputs:
                     args = tuple(f"_{i}" for i in range(p.dimensions))
                     self.inputs[p] = AdjointSum(f"{plain(p.name)}_adjoint", args, (p.type,), p.name).build()
-
-
-def _size(i: Interval) -> int | None:
-    """The number of values of an interval, where that is known now."""
-    return b.as_int(simplify(b.add(b.sub(i.max, i.min), b.i32(1)))) if i.min is not None and i.max is not None else None
 
 
 def _sizes(p: Parameter) -> tuple[int | None, ...]:

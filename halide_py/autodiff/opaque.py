@@ -53,8 +53,9 @@ class FuncRule:
 
 @dataclass(frozen=True)
 class Given:
-    """One contribution of a rule, to value `index` of a target."""
+    """One contribution of a rule, to value `index` of a target, from the Func `source`."""
 
+    source: Function
     target: Target
     index: int
     contribution: Contribution
@@ -216,11 +217,8 @@ def _is_image(given: Any) -> bool:
     return isinstance(param, Parameter) and param.is_buffer
 
 
-def apply_rule(
-    rule: FuncRule, adjoints: Sequence[Func], region: Callable[[Function], Sequence[Interval]]
-) -> tuple[list[Given], list[tuple[n.Expr, Term]]]:
-    """What a rule adds to the adjoints of Funcs and images it was given, and of the leaves of Exprs; `region` is where the adjoint of a
-    Func counts."""
+def apply_rule(rule: FuncRule, adjoints: Sequence[Func]) -> tuple[list[Given], list[tuple[n.Expr, Term]]]:
+    """What a rule adds to the adjoints of Funcs and images it was given, and of the leaves of Exprs."""
     results = tuple(map(Func.of, rule.outputs))
     single = len(results) == 1
     returned = rule.hook(adjoints[0] if single else tuple(adjoints), results[0] if single else results, *rule.inputs)
@@ -236,11 +234,11 @@ def apply_rule(
             continue
         if isinstance(argument, Func):
             f = argument.function
-            given += _for_dimensions(what, f, f.types, f.args, region(f), part)
+            given += _for_dimensions(what, f, f.types, f.args, part)
         elif _is_image(argument):
             p = argument.param
             names = tuple(f"_{d}" for d in range(p.dimensions))
-            given += _for_dimensions(f"{what}, {p.name},", p, (p.type,), names, (Interval.everything(),) * p.dimensions, part)
+            given += _for_dimensions(f"{what}, {p.name},", p, (p.type,), names, part)
         elif _is_expr(argument):
             leaves += _for_expr(what, to_node(argument), part)
         else:
@@ -249,7 +247,7 @@ def apply_rule(
 
 
 def _for_dimensions(
-    what: str, target: Target, types: Sequence[Type], names: Sequence[str], region: Sequence[Interval], part: Any
+    what: str, target: Target, types: Sequence[Type], names: Sequence[str], part: Any
 ) -> Iterator[Given]:
     """A Func of adjoints, over the dimensions of a Func or image."""
     if not isinstance(part, Func):
@@ -261,11 +259,11 @@ def _for_dimensions(
     for t, got in zip(types, found.types):
         if t.is_float() and got is not t:
             raise CompileError(f"{what} Func {part.name()} of type {got}, but {target.name} is {t}; cast it")
-    axes = tuple(fresh_axis(name, interval, True) for name, interval in zip(names, region))
+    axes = tuple(fresh_axis(name, Interval.everything(), True) for name in names)
     at = tuple(a.variable() for a in axes)
     for i, (t, value) in enumerate(zip(types, reads(part, at))):
         if t.is_float():
-            yield Given(target, i, Contribution(at, Term(value), axes))
+            yield Given(found, target, i, Contribution(at, Term(value), axes))
 
 
 def _for_expr(what: str, argument: n.Expr, part: Any) -> list[tuple[n.Expr, Term]]:

@@ -19,7 +19,6 @@ from ..ir.intrinsics import intrinsic
 from ..ir.simplify import simplify
 from ..ir.traverse import Rec, nodes_of, rewrite
 from ..ir.types import INT32
-from ..lower import environment
 from ..lower.bounds_inference import function_values
 from ..lower.select_guards import guard_selects
 from .contributions import Axis, fresh_axis
@@ -180,19 +179,34 @@ class Regions:
     `inlined` are gone."""
 
     def __init__(self, order: Sequence[Function], output: Function, region: Region) -> None:
-        """`order`: users before what they use."""
+        """`order`: users before what they use, the order in which `flow` is to be called."""
         self.values = function_values({f.name: f for f in reversed(order)})
         self.inlined = read_without_bounds(order, {output.name}, self.values)
         self.needed: dict[Function, Region] = {output: region}
         self.of: dict[Function, list[Region]] = {}
-        for f in order:
-            if f in self.needed:
-                self._flow(f)
+        self.rules: dict[Function, Region] = {}
 
-    def _flow(self, f: Function) -> None:
-        region = self.needed[f]
-        if f.extern is not None:  # what it reads, only the C function knows
-            self.needed.update({c: (Interval.everything(),) * len(c.args) for c in environment.callees(f)})
+    def given(self, f: Function, support: Region | None, opaque: bool) -> None:
+        """A rule gives an adjoint of a Function, which may be other than zero over `support`, None where that is not known. `opaque`: no
+        definitions say where the Function is read; else the rule has its word only if they do not read it at all."""
+        region = support or (Interval.everything(),) * len(f.args)
+        if opaque:
+            self.need(f, region)
+        else:
+            self.rules[f] = union(self.rules[f], region) if f in self.rules else region
+
+    def need(self, f: Function, region: Region) -> None:
+        """A Function is read over a region, too."""
+        self.needed[f] = union(self.needed[f], region) if f in self.needed else region
+
+    def flow(self, f: Function) -> None:
+        """All users of a Function have been here; so its own region is known, and it says what it needs of others, if it is needed."""
+        if f not in self.needed and f in self.rules:
+            self.need(f, self.rules[f])
+        if f not in self.needed:
+            return
+        region = self.needed[f] = promised(f, self.needed[f])
+        if f.extern is not None:  # what it reads, only the C function knows: `need` says what its rule does
             self.of[f] = [region]
             return
         after: list[Region] = [region]
@@ -202,11 +216,21 @@ class Regions:
             for callee in callees(stage):
                 box = read.get(callee.name)
                 if box is not None:  # else under conditions that never hold
-                    self.needed[callee] = union(self.needed[callee], box) if callee in self.needed else box
+                    self.need(callee, box)
             region = union(region, read[f.name]) if f.name in read else region
             after.append(region)
         # after[0] is behind the last update; after[j] in front of update len - j
         self.of[f] = list(reversed(after[:-1]))
+
+
+def promised(f: Function, region: Region) -> Region:
+    """A region whose open ends are those that `bound` gives."""
+    out = dict(zip(f.args, region))
+    for p in f.schedule.bounds:
+        if p.min is not None and p.extent is not None:
+            i, last = out[p.var], simplify(n.Sub(n.Add(p.min, p.extent), b.i32(1)))
+            out[p.var] = usable(Interval(p.min if i.min is None else i.min, last if i.max is None else i.max))
+    return tuple(out.values())
 
 
 def callees(stage: Stage) -> list[Function]:

@@ -271,7 +271,8 @@ class ExternStage:
     """The C function that computes a Func: `int row.name(args..., halide_buffer_t *outputs...)`.
 
     `args` are Functions and buffer Parameters, passed as `halide_buffer_t *` (one a value), and scalar Exprs, passed by value. `given` are
-    the arguments as the user gave them, `gradient` and `tangent` are the hooks of this stage alone; all are opaque down here.
+    the arguments as the user gave them, `gradient` and `tangent` are the hooks of this stage alone; all are opaque down here. `in_place`:
+    of every buffer it reads what it writes, the same region.
     """
 
     row: ExternFunction
@@ -279,6 +280,7 @@ class ExternStage:
     given: tuple[Any, ...] = ()
     gradient: Any = None
     tangent: Any = None
+    in_place: bool = False
 
     def scalars(self) -> list[Expr]:
         """The arguments passed by value."""

@@ -129,7 +129,8 @@ def define_extern(
     if function is not None:
         address = PythonStage(f.name, function, regions, [_dimensions_of(a) for a in args], len(names), c_types, len(results)).pointer
     row = _row(what, function_name, c_types, NameMangling(mangling), source, library, objects, address, where)
-    _record(f, ExternStage(row, args, tuple(g.source for g in given), gradient, tangent), names, results, where)
+    in_place = function is not None and regions is None
+    _record(f, ExternStage(row, args, tuple(g.source for g in given), gradient, tangent, in_place), names, results, where)
 
 
 def _argument(what: str, f: Function, i: int, given: ExternFuncArgument) -> Function | Parameter | n.Expr:

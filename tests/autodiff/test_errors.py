@@ -89,3 +89,15 @@ def test_an_input_that_cannot_be_had_does_not_block_the_others() -> None:
     k = hl.Param(hl.Float(32), "k", 2.0)
     d = hl.propagate_adjoints(defined("f", k * b[x]))
     np.testing.assert_array_equal(np.array(d[b].realize([4])), 2)
+
+
+def test_elements_of_a_buffer_by_plain_numbers_are_constants() -> None:
+    """As in Halide they are numbers to Python; the error says so, and what to write."""
+    b, x = hl.Buffer(np.array([2.0, 3.0]), "knobs"), hl.Var("x")
+    f = hl.Func("f")
+    f[x] = hl.f64(x) * b[1]
+    with pytest.raises(hl.HalideError, match=r"There is no derivative for knobs.*knobs\[0\], is the number itself: write knobs\[hl.i32\(0\)\]"):
+        hl.propagate_adjoints(f, hl.Buffer(np.ones(3)))[b]
+    g = hl.Func("g")
+    g[x] = hl.f64(x) * b[hl.i32(1)]
+    np.testing.assert_array_equal(np.array(hl.propagate_adjoints(g, hl.Buffer(np.ones(3)))[b].realize([2])), [0, 3])

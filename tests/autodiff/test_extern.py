@@ -367,3 +367,42 @@ def test_rule_of_an_extern_stage_in_c(how: str) -> None:
     d = hl.propagate_adjoints(f, hl.Buffer(np.array([1.0, 1, 2, 2])))
     np.testing.assert_array_equal(np.array(d[b].realize([4])), [6, 12, 36, 48])
     assert float(np.array(d[k].realize([]))) == 1 + 4 + 18 + 32
+
+
+@pytest.mark.parametrize("how", ["definition", "two", "python", "c", "update"])
+def test_what_is_below_an_extern_stage_has_a_region(how: str) -> None:
+    """A convolution feeds the stage: where its adjoint is other than zero follows from the stage's rule, or from `bound`."""
+    data, weights = np.arange(6.0), np.array([1.0, 2, 3])
+    b, w, r, u = hl.Buffer(data), hl.Buffer(weights), hl.RDom([(0, 3)]), hl.RDom([(0, 1)])
+    conv, f = hl.Func("conv"), hl.Func("squares")
+    conv[x] = hl.f64(0)
+    conv[x] += w[r] * b[x + r]
+    conv.compute_root()
+    if how == "c":
+        conv.bound(x, 0, 4)
+
+    def rule(adjoint: hl.Func, result: hl.Func, a: hl.Func) -> hl.Func:
+        d, e = hl.Func("d"), hl.Func("e")
+        e[x] = adjoint[x - 1] * 2
+        if how == "python":
+            d.define_extern("times", [adjoint.compute_root(), a], hl.Float(64), 1, function=lambda u, a, out: 2 * u * a)
+        elif how == "c":
+            source = STAGE.replace("double k, ", "").replace("= k * ", "= 2 * ").replace("halide_buffer_t *in", "halide_buffer_t *in, halide_buffer_t *by")
+            source = source.replace("return 0; }\n", "by->dim[0] = out->dim[0]; return 0; }\n", 1)
+            source = source.replace(".stride];", ".stride] * ((double *)by->host)[i + out->dim[0].min - by->dim[0].min];")
+            d.define_extern("times_c", [adjoint.compute_root(), a], hl.Float(64), 1, source=source.replace("STAGE", "times_c"))
+        elif how == "update":
+            d[x] = hl.f64(0)
+            d[x] += adjoint[x + u] * a[x] * 2
+        else:
+            d[x] = e[x + 1] * a[x] if how == "two" else adjoint[x] * a[x] * 2
+        return d.compute_root()
+
+    f.define_extern("squares", [conv], hl.Float(64), 1, function=lambda a, out: a * a, gradient=rule)
+    loss, s = hl.Func("loss"), hl.RDom([(0, 4)])
+    loss[()] = hl.f64(0)
+    loss[()] += f.compute_root()[s]
+    d = hl.propagate_adjoints(loss)
+    values_of = np.array([data[i:i + 3] @ weights for i in range(4)])
+    np.testing.assert_allclose(np.array(d[b].realize([6])), np.convolve(2 * values_of, weights))
+    np.testing.assert_allclose(np.array(d[w].realize([3])), [2 * values_of @ data[i:i + 4] for i in range(3)])
