@@ -77,6 +77,7 @@ _HONOURED = ISA_FEATURES | {
     TargetFeature.TraceRealizations,
     TargetFeature.TracePipeline,
     TargetFeature.StrictFloat,
+    TargetFeature.CheckUnsafePromises,
 }
 _INSTEAD = {
     TargetFeature.ProfileByTimer: "use profile",

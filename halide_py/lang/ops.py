@@ -146,7 +146,8 @@ def clamp(e: Any, low: Any, high: Any) -> Expr:
 def unsafe_promise_clamped(e: Any, low: Any, high: Any) -> Expr:
     """`e`, promised to lie in [low, high]: bounds inference believes it, no code is emitted. An undefined Expr leaves a side open.
 
-    A value outside makes the program read or write memory that is not its own.
+    A value outside makes the program read or write memory that is not its own; with the target feature `CheckUnsafePromises` it is a
+    PipelineError that shows the promise and the value.
 
     >>> hl.evaluate(hl.unsafe_promise_clamped(hl.i32(5), 0, 9))
     5

@@ -92,16 +92,17 @@ class Pipeline(CompileTo):
         """A condition on parameters that is checked before each run; if it does not hold, the run fails with the message, whose Exprs are
         printed.
 
-        Raises CompileError for a condition that depends on Vars or Funcs.
+        Raises CompileError for a condition that depends on Vars, Funcs or elements of images.
         """
         node = to_expr(condition).as_node()
         if not node.type.is_bool():
             raise user_error(f"The condition of add_requirement() must be a boolean, not {node.type}")
         for e in (node, *printable(message)):
             loose = [v.name for v in free_variables(e).values() if v.param is None]
-            if loose or any(c.call_type is n.CallType.Halide for c in nodes_of(e, n.Call)):
-                raise user_error("A requirement must not depend on Vars or Funcs, only on parameters, but this one uses "
-                                 f"{', '.join(loose) or 'a Func'}")
+            loose += [c.name for c in nodes_of(e, n.Call) if c.call_type in (n.CallType.Halide, n.CallType.Image)]
+            if loose:
+                raise user_error("A requirement must not depend on Vars, Funcs or what images hold, only on parameters, but this one uses "
+                                 f"{', '.join(dict.fromkeys(loose))}; ask for what is computed by require() in a definition")
         self.requirements.append((node, tuple(printable(message))))
         count_edit()
 

@@ -20,6 +20,7 @@ from ..ir.module import LoweredArgument, LoweredFunction, labelled
 from ..ir.printer import to_text
 from ..ir.simplify import remembering, simplify
 from ..ir.target import Target
+from ..ir.target_words import TargetFeature
 from ..ir.traverse import deep_recursion
 from ..ir.verify import verify
 from . import (
@@ -65,6 +66,7 @@ from .guards import strip_likely
 from .inline import inline_functions
 from .memoization import MemoKey, inject_memoization, memo_keys
 from .near_indices import near_indices
+from .promises import check_promises
 from .schedule_functions import Nests, schedule_functions
 
 Observer = Callable[[str, float, "n.Stmt | None"], None]
@@ -231,6 +233,8 @@ def lower(outputs: Sequence[Function], args: Sequence[LoweredArgument], name: st
         check_devices(defined)
         check_async(defined, names)
         check_debug_files(defined, names)
+        if target.has_feature(TargetFeature.CheckUnsafePromises):
+            defined, context.requirements = check_promises(defined, requirements)
         context.memo_keys = memo_keys(defined, names)
         context.env = inline_functions(with_default_loops(defined, names, target), names)
         s, context.nests = schedule_functions(context.env, names)
