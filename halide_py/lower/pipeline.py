@@ -62,6 +62,7 @@ from .debug_files import check_debug_files, write_debug_files
 from .default_loops import with_default_loops
 from .devices import check_devices
 from .environment import Environment, environment, with_outputs
+from .fused_indices import fused_indices
 from .guards import strip_likely
 from .inline import inline_functions
 from .memoization import MemoKey, inject_memoization, memo_keys
@@ -150,6 +151,8 @@ PASSES: tuple[Pass, ...] = (
     Pass("target_queries", lambda s, c: target_queries.answer_target_queries(s, c.target)),
     # Flat indices become linear forms, which is what makes ramps dense below.
     Pass("simplify_flat", lambda s, c: simplify(s)),
+    # Indices are linear forms, loops still scalar.
+    Pass("fused_indices", lambda s, c: fused_indices(s)),
     # Needs the lets around loops, and regions that simplified; loops become vectors and copies next.
     Pass("constant_extents", lambda s, c: constant_extents.constant_extents(s)),
     # Before vectorizing: the guards of the steady state are still scalar conditions on loop variables.

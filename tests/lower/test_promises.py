@@ -58,14 +58,14 @@ def test_promises_that_cannot_be_checked_are_told() -> None:
     f, image = hl.Func("f"), hl.ImageParam(hl.Int(32), 1, "image")
     f[x] = 0
     f[x] += hl.RDom([(0, hl.unsafe_promise_clamped(image[0], 0, 10))]).x
-    with pytest.raises(hl.HalideError, match="bounds of a reduction domain that read image cannot be checked"):
+    with pytest.raises(hl.HalideError, match=r"bounds of a reduction domain that read image\S* cannot be checked"):
         f.compile_jit(CHECKED)
 
 
 def test_requirements_do_not_read_images() -> None:
     f, image = hl.Func("f"), hl.ImageParam(hl.Int(32), 1, "image")
     f[x] = image[x]
-    with pytest.raises(hl.HalideError, match=r"must not depend on .* but this one uses image; ask"):
+    with pytest.raises(hl.HalideError, match=r"must not depend on .* but this one uses image\S*; ask"):
         hl.Pipeline([f]).add_requirement(image[1] > 3)
 
 
