@@ -40,8 +40,12 @@ FLAGS = (
 )
 # Passes of gcc that cost a tenth of its time and change nothing measurable in our code (blur to matmul, scalar loops, tables); others that
 # look as useless are not: without -fthread-jumps, -ftree-pre, -ftree-pta, -fivopts or the vectorizers some loops take 1.1 to 2 times as
-# long. Short loops that begin anywhere in a cache line take up to 1.3 times as long as those that begin at 32 bytes.
-GCC_FLAGS = ("-fno-tree-vrp", "-fno-tree-tail-merge", "-fno-code-hoisting", "-fno-schedule-insns2", "-fno-gcse", "-falign-loops=32")
+# long. Short loops that begin anywhere in a cache line take up to 1.3 times as long as those that begin at 32 bytes; loops of a few
+# instructions are made of two iterations each: Zen 5 takes up to 2 cycles for a loop of one, whatever is in it.
+_UNROLLED = ("-funroll-loops", "--param=max-unroll-times=2", "--param=max-unrolled-insns=32", "--param=max-average-unrolled-insns=32",
+             "-fno-web", "-fno-rename-registers")
+GCC_FLAGS = ("-fno-tree-vrp", "-fno-tree-tail-merge", "-fno-code-hoisting", "-fno-schedule-insns2", "-fno-gcse", "-falign-loops=32",
+             *_UNROLLED)
 _PROBE_VERSION = 5
 _F = TargetFeature
 _SKYLAKE = ("avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl")
