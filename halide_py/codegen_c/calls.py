@@ -9,7 +9,7 @@ from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.conditions import shared_choices
 from ..ir.intrinsics import ExternFunction
-from . import expand, externs, intrinsics
+from . import expand, externs, intrinsics, narrow_lanes
 from .addresses import pointer, wide
 from .ctypes_of import constant, is_half, memory_type, value_type
 from .emitter import HANDLERS, MASKS, Emitter, Key
@@ -33,6 +33,10 @@ def call(em: Emitter, e: n.Call, start: int, count: int) -> str:
         text = intrinsics.instruction(em, e, start, count)
         if text is not None:
             return text
+        if e.name in ("mul_shift_right", "rounding_mul_shift_right") and narrow_lanes.splits(e.type, count):
+            pairs = em.written_out((e, "pairs"), lambda: narrow_lanes.byte_product(e), e.args)
+            if pairs is not None:
+                return em.emit(pairs, start, count)
     if e.name in expand.RULES:
         return em.emit(expanded(em, e), start, count)
     if e.call_type is n.CallType.Extern:
@@ -54,11 +58,8 @@ def call_mask(em: Emitter, e: n.Call, start: int, count: int, bits: int) -> str:
 
 def expanded(em: Emitter, e: n.Call) -> n.Expr:
     """An intrinsic written out in plain nodes; what these use several times will be named."""
-    key = (e, "expanded")
-    found = em.expansions.get(key)
-    if found is None:
-        em.expansions[key] = found = expand.RULES[e.name](e)
-        em.note_uses(found, e.args)
+    found = em.written_out((e, "expanded"), lambda: expand.RULES[e.name](e), e.args)
+    assert found is not None
     return found
 
 

@@ -6,7 +6,7 @@ from ..errors import InternalError
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.types import INT32, Int, Type
-from . import memory, patterns
+from . import halves, memory, patterns
 from . import vectors as v
 from .ctypes_of import is_half, short_type, value_bits, value_type
 from .emitter import HANDLERS, MASKS, Emitter
@@ -58,10 +58,15 @@ def cast(em: Emitter, e: n.Cast, start: int, count: int) -> str:
 
 
 def _in_slices(em: Emitter, e: n.Cast, start: int, count: int, source: str, target: str) -> str:
-    width = min(count, em.native(e.value.type))
-    parts = [v.convert(em, em.emit(e.value, start + k, width), source, target, width) for k in range(0, count, width)]
+    t, width = e.type, min(count, em.native(e.value.type))
+    if is_half(t) and (source == "f64" or t.is_bfloat() and source[0] != "f" and int(source[1:]) >= 32):  # one rounding, not two
+        width = min(count, em.machine.native_lanes(64))
+        doubles = [v.convert(em, em.emit(e.value, start + k, width), source, "f64", width) for k in range(0, count, width)]
+        parts = [halves.of_doubles(em, d, width) for d in doubles]
+    else:
+        parts = [v.convert(em, em.emit(e.value, start + k, width), source, target, width) for k in range(0, count, width)]
     text = v.join(em, target, parts, width)
-    return round_half(em, e.type, count, text) if is_half(e.type) else text
+    return round_half(em, t, count, text) if is_half(t) else text
 
 
 def _narrow(em: Emitter, value: n.Expr, start: int, count: int, source: str, target: str, saturate: bool) -> str:
@@ -181,7 +186,7 @@ def reinterpret(em: Emitter, e: n.Reinterpret, start: int, count: int) -> str:
     if t.lanes() != s.lanes():
         return _regroup(em, e, start, count)
     if is_half(t) or is_half(s):
-        return em.from_lanes(t, count, [_half_bits(em, t, s, x) for x in em.lanes(e.value, start, count)])
+        return _half_bits(em, t, s, em.emit(e.value, start, 1)) if count == 1 else _halves_bits(em, e, start, count)
     text = em.emit(e.value, start, count)
     if count > 1:
         return f"({em.c_type(t, count)}){text}"
@@ -204,11 +209,30 @@ def _half_bits(em: Emitter, t: Type, s: Type, text: str) -> str:
     return f"({value_type(t)}){em.unit.helper('hl_bf16_of_f32' if s.is_bfloat() else 'hl_f16_of_f32')}({text})"
 
 
+def _halves_bits(em: Emitter, e: n.Reinterpret, start: int, count: int) -> str:
+    """The same for vectors, by the way through what memory holds."""
+    t, s, words = e.type, e.value.type, em.vector_type("u16", count)
+    width = min(count, em.machine.native_lanes(32))
+    if not is_half(s):
+        text = em.named(words, f"({words}){em.emit(e.value, start, count)}")
+    else:
+        text = em.name(words, halves.stored(em, e.value, start, count))
+    if not is_half(t):
+        return f"(({em.c_type(t, count)}){text})"
+    part = em.vector_type("u16", width)
+    texts = [text] if count == width else [em.name(part, v.shuffle(text, text, range(k, k + width))) for k in range(0, count, width)]
+    return v.join(em, "f32", [em.name(em.vector_type("f32", width), halves.from_memory(em, t, width, x)) for x in texts], width)
+
+
 def _regroup(em: Emitter, e: n.Reinterpret, start: int, count: int) -> str:
-    """Elements of another width: through memory, in whole."""
+    """Elements of another width: those of the same registers, else through memory, in whole."""
     t, s = e.type, e.value.type
     if is_half(t) or is_half(s):
         raise InternalError("half floats cannot be reinterpreted as elements of another width; please report this with the program")
+    s_start, s_count = start * t.bits() // s.bits(), count * t.bits() // s.bits()
+    if count > 1 < s_count and s_count & (s_count - 1) == 0 and s_count * s.bits() <= 8 * em.machine.vector_bytes:
+        if s_count * s.bits() == count * t.bits() and s_start * s.bits() == start * t.bits():
+            return f"(({em.c_type(t, count)}){em.emit(e.value, s_start, s_count)})"
     key = (e, "regrouped")
     name = em.memo.get(key)
     if name is None:

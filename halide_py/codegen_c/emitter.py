@@ -124,7 +124,7 @@ class Emitter:
         self.strided: dict[Key, tuple[int, int]] = {}  # groups of strided loads in the straight-line code being written: see memory
         self.columns: dict[Group, dict[int, Column]] = {}  # loads of this code that are turned together: see transposes
         self.writes: dict[n.Stmt, int] = {}
-        self.expansions: dict[Key, n.Expr] = {}
+        self.expansions: dict[Key, n.Expr | None] = {}
 
     # ---- text
 
@@ -249,6 +249,14 @@ class Emitter:
                 if child not in seen:
                     seen.add(child)
                     stack.append(child)
+
+    def written_out(self, key: Key, make: Callable[[], n.Expr | None], known: tuple[n.Expr, ...]) -> n.Expr | None:
+        """What `make` writes an expression over the `known` ones out as, the same at each question."""
+        if key not in self.expansions:
+            self.expansions[key] = made = make()
+            if made is not None:
+                self.note_uses(made, known)
+        return self.expansions[key]
 
     # ---- types
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.intrinsics import intrinsic
+from ..ir.simplify import constant_bound
 from ..ir.types import BOOL, Float, Type, TypeCode, UInt
 
 Rule = Callable[[n.Call], n.Expr]
@@ -43,18 +44,44 @@ def _bit(name: str, x: n.Expr, y: n.Expr) -> n.Expr:
     return intrinsic(name, x.type, x, y)
 
 
+def _averages(t: Type) -> bool:
+    """Whether machines have an instruction for the rounded average of unsigned vectors of these bits."""
+    return t.is_vector() and t.bits() in (8, 16)
+
+
+def _average(x: n.Expr, y: n.Expr, of_x: int = 0, of_y: int = 0, of_result: int = 0) -> n.Expr:
+    """The rounded average, with bits flipped of each and of the result. Of numbers with a sign that is flipped, too: then they are in the
+    order of those without."""
+    u = _unsigned(x.type)
+    sign = 1 << u.bits() - 1 if x.type.is_int() else 0
+    p, q = (_flipped(b.cast(u, v), mask ^ sign) for v, mask in ((x, of_x), (y, of_y)))
+    return b.cast(x.type, _flipped(intrinsic("rounding_halving_add", u, p, q), of_result ^ sign))
+
+
+def _flipped(x: n.Expr, mask: int) -> n.Expr:
+    return _bit("bitwise_xor", x, b.const(x.type, mask)) if mask else x
+
+
 def _halving_add(e: n.Call) -> n.Expr:
     x, y = e.args
+    if _averages(e.type):  # ~x is ones - x
+        ones = (1 << e.type.bits()) - 1
+        return _average(x, y, ones, ones, ones)
     return b.add(_bit("bitwise_and", x, y), _bit("shift_right", _bit("bitwise_xor", x, y), _c(x, 1)))
 
 
 def _rounding_halving_add(e: n.Call) -> n.Expr:
     x, y = e.args
+    if _averages(e.type) and e.type.is_int():
+        return _average(x, y)
     return n.Sub(_bit("bitwise_or", x, y), _bit("shift_right", _bit("bitwise_xor", x, y), _c(x, 1)))
 
 
 def _halving_sub(e: n.Call) -> n.Expr:
     x, y = e.args
+    if _averages(e.type):  # of x and ~y it is (x - y) / 2 and the highest bit
+        bits = e.type.bits()
+        return _average(x, y, 0, (1 << bits) - 1, 0 if e.type.is_int() else 1 << bits - 1)
     half = n.Sub(_bit("shift_right", x, _c(x, 1)), _bit("shift_right", y, _c(x, 1)))
     borrow = _bit("bitwise_and", _bit("bitwise_and", intrinsic("bitwise_not", x.type, x), y), _c(x, 1))
     return n.Sub(half, borrow)
@@ -84,6 +111,13 @@ def _saturating_sub(e: n.Call) -> n.Expr:
     return n.Select(over, limit, total)
 
 
+def _saturated_float(x: n.Expr, t: Type) -> n.Expr:
+    """Floats as integers of 32 bits or more, the largest of which no float is: what is not below the next becomes that, NaN, too."""
+    end = float(int(t.max_value()) + 1)
+    inside = n.Max(n.Min(x, b.const(x.type, end * (1 - 2.0**-24))), b.const(x.type, float(t.min_value())))
+    return n.Select(n.LT(x, b.const(x.type, end)), n.Cast(t, inside), b.const(t, t.max_value()))
+
+
 def _saturating_cast(e: n.Call) -> n.Expr:
     x, t = e.args[0], e.type
     s = x.type
@@ -91,11 +125,13 @@ def _saturating_cast(e: n.Call) -> n.Expr:
         return n.Cast(t, x)
     low, high = t.min_value(), t.max_value()
     if s.is_float():
+        if s.bits() == 32 <= t.bits() and s.is_vector():
+            return _saturated_float(x, t)
         wide = x if s.bits() == 64 or t.bits() <= 16 else n.Cast(Float(64, s.lanes()), x)
         top = float(high) if t.bits() < 64 else float(high) - (1024 if t.is_int() else 2048)
         clamped = n.Max(n.Min(wide, b.const(wide.type, top)), b.const(wide.type, float(low)))
         limited = n.Cast(t, clamped)
-        return limited if t.bits() < 64 else n.Select(n.GE(wide, b.const(wide.type, float(high))), b.const(t, high), limited)
+        return limited if t.bits() < 64 else n.Select(n.LT(wide, b.const(wide.type, float(high))), limited, b.const(t, high))
     if s.max_value() > high:
         x = n.Min(x, b.const(s, high))
     if s.min_value() < low:
@@ -103,11 +139,28 @@ def _saturating_cast(e: n.Call) -> n.Expr:
     return b.cast(t, x)
 
 
+def _rounded_shift(x: n.Expr, amount: int) -> n.Expr:
+    """(x + 2^(amount - 1)) >> amount without overflow: the average of (x >> amount - 1) and 0. Numbers with a sign are moved up by
+    2^(bits - 1) before, and back after."""
+    u, top = _unsigned(x.type), 1 << x.type.bits() - 1
+    up = _flipped(b.cast(u, x), top) if x.type.is_int() else x
+    high = _bit("shift_right", up, b.const(u, amount - 1)) if amount > 1 else up
+    half = intrinsic("rounding_halving_add", u, high, b.const(u, 0))
+    return b.cast(x.type, n.Sub(half, b.const(u, top >> amount))) if x.type.is_int() else half
+
+
 def _shift(left: bool, rounding: bool) -> Rule:
     def rule(e: n.Call) -> n.Expr:
         x, y = e.args
         t = x.type
         if rounding:
+            known = b.as_int(y)
+            if not left and known is not None and 0 < known < t.bits() and _averages(t):
+                return _rounded_shift(x, known)
+            if not left and y.type.is_uint() and (t.is_uint() or (constant_bound(y, upper=True) or 99) <= t.bits()):
+                # moved by one less as a number without sign, by 2^bits - 1 for 0, it has the last bit that goes
+                last = intrinsic("shift_right", _unsigned(t), b.cast(_unsigned(t), x), n.Sub(y, b.const(y.type, 1)))
+                return n.Add(intrinsic("shift_right", t, x, y), b.cast(t, _bit("bitwise_and", last, _c(last, 1))))
             zero = b.const(y.type, 0)
             one = b.const(t, 1)
             amount = y if left else n.Sub(zero, y) if y.type.is_int() else y
@@ -199,8 +252,7 @@ def _absd(e: n.Call) -> n.Expr:
     x, y = e.args
     if x.type.is_float():
         return intrinsic("abs", e.type, n.Sub(x, y))
-    p, q = b.cast(e.type, x), b.cast(e.type, y)
-    return n.Select(n.LT(x, y), n.Sub(q, p), n.Sub(p, q))
+    return n.Sub(b.cast(e.type, n.Max(x, y)), b.cast(e.type, n.Min(x, y)))
 
 
 def _mux(e: n.Call) -> n.Expr:

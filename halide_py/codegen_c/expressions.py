@@ -8,7 +8,7 @@ from ..errors import InternalError
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.types import Type
-from . import halves
+from . import halves, narrow_lanes
 from . import vectors as v
 from .ctypes_of import is_half, short_type, value_bits, value_type
 from .emitter import HANDLERS, MASKS, Emitter, Pieces, is_atom
@@ -39,10 +39,9 @@ def arithmetic(em: Emitter, e: Any, start: int, count: int) -> str:
         return splat_of(em, type(e)(e.a.value, e.b.value), count)
     x, y = v.operand(em, e.a, start, count), v.operand(em, e.b, start, count)
     halfwords = type(e) is n.Mul and e.type.bits() == 16 and not e.type.is_float()
-    if halfwords and isinstance(e.b, n.Broadcast) and em.machine.compiler != "clang":
+    if halfwords and isinstance(e.b, n.Broadcast):
         k = b.as_int(e.b.value)
-        if k is not None and bin(abs(k)).count("1") > 2:  # 16 bits multiply in one instruction, which gcc takes for slow
-            y = em.factor(e.b.value)
+        y = y if k is None else _multiplier(em, e.b, k)
     text = f"{x} {_INFIX[type(e)]} {y}"
     return finish(em, e.type, count, text)
 
@@ -68,7 +67,11 @@ def division(em: Emitter, e: Any, start: int, count: int) -> str:
     if d == 0:
         return "0" if count == 1 else f"({em.c_type(t, count)}){{}}"
     if d is not None and d > 0:
-        return by_constant(em, e.a, d, t, start, count, is_div)
+        return by_constant(em, e, d, start, count)
+    if d is not None and d > t.min_value():  # remainders are never negative
+        positive = em.written_out((e, "positive"), lambda: _by_positive(e, -d), (e.a,))
+        assert positive is not None
+        return em.emit(positive, start, count)
     helper = em.unit.helper(f"hl_{'div' if is_div else 'mod'}_{short_type(t)}")
     if count == 1:
         return f"{helper}({em.emit(e.a, start, 1)}, {em.emit(e.b, start, 1)})"
@@ -80,23 +83,50 @@ def lane_by_lane(em: Emitter, t: Type, count: int, function: str, args: list[lis
     return em.from_lanes(t, count, [f"{function}({', '.join(each)})" for each in zip(*args)])
 
 
-def by_constant(em: Emitter, e: n.Expr, d: int, t: Type, start: int, count: int, is_div: bool) -> str:
+def _by_positive(e: Any, d: int) -> n.Expr:
+    """e.a / -d or e.a % -d."""
+    positive = type(e)(e.a, b.const(e.type, d))
+    return n.Sub(b.const(e.type, 0), positive) if type(e) is n.Div else positive
+
+
+def by_constant(em: Emitter, e: Any, d: int, start: int, count: int) -> str:
     """Division by, or remainder of, a positive constant; signed: complement negative numbers, so that truncation rounds down."""
-    literal, one_less = v.const_operand(e, d), v.const_operand(e, d - 1)
+    x, t, is_div = e.a, e.type, type(e) is n.Div
+    literal, one_less = v.const_operand(x, d), v.const_operand(x, d - 1)
     if d & (d - 1) == 0:
-        a = em.emit(e, start, count)
+        a = em.emit(x, start, count)
         return finish(em, t, count, f"{a} >> {d.bit_length() - 1}" if is_div else f"{a} & {one_less}")
+    if count > 1 and t.bits() < 32:
+        wide = em.written_out((e, "narrow", narrow_lanes.splits(t, count)), lambda: _narrow_division(x, d, is_div, count), (x,))
+        if wide is not None:
+            return em.emit(wide, start, count)
     ctype = em.c_type(t, count)
     if t.is_uint():
-        a = em.emit(e, start, count)
+        a = em.emit(x, start, count)
         if is_div or count == 1:
             return finish(em, t, count, f"{a} {'/' if is_div else '%'} {literal}")
         a = em.named(ctype, a)
-        return f"({a} - {a} / {literal} * {literal})"
-    a = em.atom(e, start, count)
+        return f"({a} - {a} / {literal} * {_multiplier(em, x, d)})"
+    a = em.atom(x, start, count)
     sign = em.name(ctype, finish(em, t, count, f"{a} >> {t.bits() - 1}"))
     quotient = finish(em, t, count, f"(({a} ^ {sign}) / {literal}) ^ {sign}")
-    return quotient if is_div else finish(em, t, count, f"{a} - {quotient} * {literal}")
+    return quotient if is_div else finish(em, t, count, f"{a} - {quotient} * {_multiplier(em, x, d) if count > 1 else literal}")
+
+
+def _narrow_division(x: n.Expr, d: int, is_div: bool, count: int) -> n.Expr | None:
+    """Bytes divide as halfwords; halfwords by a multiplication that compilers do not know."""
+    t = x.type
+    if t.bits() == 8:
+        return narrow_lanes.byte_division(x, d, is_div) if narrow_lanes.splits(t, count) else None
+    found = narrow_lanes.quotient(x, d) if t.is_uint() else None
+    return found if is_div or found is None else n.Sub(x, n.Mul(found, b.const(t, d)))
+
+
+def _multiplier(em: Emitter, x: n.Expr, k: int) -> str:
+    """A constant that vectors like `x` are multiplied by: 16 bits multiply in one instruction, which gcc takes for slow."""
+    constant = b.const(x.type.element_of(), k)
+    slow = x.type.bits() == 16 and em.machine.compiler != "clang" and bin(abs(k)).count("1") > 2
+    return em.factor(constant) if slow else v.typed_constant(constant)
 
 
 def _float_modulo(em: Emitter, e: n.Mod, start: int, count: int) -> str:

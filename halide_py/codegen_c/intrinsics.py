@@ -10,40 +10,68 @@ from ..ir import nodes as n
 from ..ir.intrinsics import intrinsic
 from ..ir.simplify import constant_bound
 from ..ir.types import Type, TypeCode
+from . import narrow_lanes, x86_words
 from . import vectors as v
+from .bit_counts import count_bits
 from .ctypes_of import short_type, value_bits, value_type
 from .emitter import Emitter
 from .expressions import finish, is_splat, lane_by_lane, mask_at_width
 
 # (intrinsic, element, register bytes) -> gcc's builtin, without its prefix. Arguments are signed vectors of the element's width.
 _GCC = {
-    **{(f"saturating_{op}", short, size): f"p{op}{s}{w}{8 * size}" for size in (16, 32) for op in ("add", "sub")
+    **{(f"saturating_{op}", short, size): f"p{op}{s}{w}{8 * size}" for size in (16, 32, 64) for op in ("add", "sub")
        for short, s, w in (("u8", "us", "b"), ("i8", "s", "b"), ("u16", "us", "w"), ("i16", "s", "w"))},
-    **{("rounding_halving_add", short, size): f"pavg{w}{8 * size}" for size in (16, 32) for short, w in (("u8", "b"), ("u16", "w"))},
-    **{("mul_shift_right", short, size): f"pmulh{s}w{8 * size}" for size in (16, 32) for short, s in (("u16", "u"), ("i16", ""))},
+    **{("rounding_halving_add", short, size): f"pavg{w}{8 * size}" for size in (16, 32, 64) for short, w in (("u8", "b"), ("u16", "w"))},
+    **{("mul_shift_right", short, size): f"pmulh{s}w{8 * size}" for size in (16, 32, 64) for short, s in (("u16", "u"), ("i16", ""))},
 }
+_NEEDS = {16: "sse2", 32: "avx2", 64: "avx512bw"}
 
 
 def instruction(em: Emitter, e: n.Call, start: int, count: int) -> str | None:
     """An intrinsic as one instruction; None where the machine or the compiler has none."""
     t = e.type
+    if e.name == "rounding_mul_shift_right" and short_type(t) == "i16" and b.as_int(e.args[2]) == 15:
+        return _rounded_product(em, e, start, count)
+    if e.name == "mul_shift_right" and t.bits() == 32:
+        return _high_product(em, e, start, count)
     size = count * t.bits() // 8
     builtin = _GCC.get((e.name, short_type(t), size)) if t.bits() in (8, 16) and not t.is_float() and not t.is_bool() else None
-    needs = "avx2" if size == 32 else "sse2"
-    if builtin is None or em.machine.compiler == "clang" or not em.machine.has(needs):
+    if builtin is None or em.machine.compiler == "clang" or not em.machine.has(_NEEDS[size]):
         return None
     if e.name == "mul_shift_right" and b.as_int(e.args[2]) != 16:
         return None
     element, result = em.vector_type("c8" if t.bits() == 8 else "i16", count), em.c_type(t, count)
 
     def own(x: str, y: str) -> str:
-        return f"(({result})__builtin_ia32_{builtin}(({element}){x}, ({element}){y}))"
+        masked = f", ({element}){{}}, (uint{count}_t)-1" if size == 64 else ""
+        return f"(({result})__builtin_ia32_{builtin}{'_mask' if masked else ''}(({element}){x}, ({element}){y}{masked}))"
 
     args = [em.emit(a, start, count) for a in e.args[:2]]
     if em.machine.compiler == "gcc":
         return own(*args)
-    body = v.of_gcc(em, needs, f"return {own('a', 'b')};", _in_twice_the_bits(em, e.name, t, count))
+    body = v.of_gcc(em, _NEEDS[size], f"return {own('a', 'b')};", _in_twice_the_bits(em, e.name, t, count))
     return f"{em.unit.vector_helper(f'hl_{builtin}', result, f'{result} a, {result} b', body)}({', '.join(args)})"
+
+
+def _high_product(em: Emitter, e: n.Call, start: int, count: int) -> str | None:
+    amount = b.as_int(e.args[2])
+    if amount is None or not 32 <= amount < 64:
+        return None
+    high = x86_words.high_product(em, e.type, count, *(em.emit(a, start, count) for a in e.args[:2]))
+    return high if high is None or amount == 32 else f"({high} >> {amount - 32})"
+
+
+def _rounded_product(em: Emitter, e: n.Call, start: int, count: int) -> str | None:
+    """(a b + 2^14) >> 15 of halfwords, of which the only one that does not fit becomes the lowest number."""
+    size = 2 * count
+    needs = {**_NEEDS, 16: "ssse3"}.get(size)
+    if em.machine.compiler != "gcc" or needs is None or not em.machine.has(needs):
+        return None
+    t = em.vector_type("i16", count)
+    masked = f"512_mask(a, b, ({t}){{}}, (uint32_t)-1)" if size == 64 else f"{8 * size}(a, b)"
+    body = f"const {t} r = __builtin_ia32_pmulhrsw{masked}; return r ^ (r == (int16_t)-32768);"
+    args = ", ".join(em.emit(a, start, count) for a in e.args[:2])
+    return f"{em.unit.vector_helper(f'hl_pmulhrsw{8 * size}', t, f'{t} a, {t} b', body)}({args})"
 
 
 def _in_twice_the_bits(em: Emitter, name: str, t: Type, count: int) -> str:
@@ -105,11 +133,8 @@ def _shift(em: Emitter, e: n.Call, start: int, count: int) -> str:
     if count == 1:
         helper = em.unit.helper(f"hl_{'shl' if e.name == 'shift_left' else 'shr'}_{short_type(t)}")
         return f"{helper}({em.emit(e.args[0], start, 1)}, {_amount(em, e.args[1], start)})"
-    key = (e, "shift")
-    wide = em.expansions.get(key)
-    if wide is None:
-        wide = em.expansions[key] = _vector_shift(e)
-        em.note_uses(wide, e.args)
+    wide = em.written_out((e, "shift", narrow_lanes.splits(t, count)), lambda: _vector_shift(em, e, count), e.args)
+    assert wide is not None
     if isinstance(wide, n.Call) and wide.name in ("shift_left", "shift_right"):
         return _vector_shift_by(em, wide, start, count)
     return em.emit(wide, start, count)
@@ -124,6 +149,9 @@ def _vector_shift_by(em: Emitter, e: n.Call, start: int, count: int) -> str:
     high = constant_bound(amount, upper=True)
     if high is not None and high < bits:
         return f"({x} {operator} {y if short_type(amount.type) == short_type(t) else f'({ctype}){y}'})"
+    text = x86_words.shift(em, t, count, left, x, y) if amount.type.bits() == bits else None
+    if text is not None:
+        return text
     last, wide = v.const_operand(amount, bits - 1), em.c_type(amount.type, count)
     kept = f"HL_SELECT({wide}, {y} < {last}, {y}, {last} - ({wide}){{}})"
     if not left and t.is_int():
@@ -149,19 +177,34 @@ def _shift_by(em: Emitter, e: n.Expr, t: Type, start: int, count: int, left: boo
     return finish(em, t, count, f"{x} {'<<' if left else '>>'} {amount}")
 
 
-def _vector_shift(e: n.Call) -> n.Expr:
-    """A shift by a vector: narrow elements through 32 bits, signed amounts by choosing the direction."""
+def _vector_shift(em: Emitter, e: n.Call, count: int) -> n.Expr:
+    """A shift by a vector: narrow elements in pairs, signed amounts by choosing the direction."""
     x, y = e.args
-    if e.type.bits() < 32:
+    least, most = constant_bound(y, upper=False), constant_bound(y, upper=True)
+    if y.type.is_int() and least is not None and least >= 0:
+        y = b.cast(y.type.with_code(TypeCode.UInt), y)
+    if e.type.bits() < (16 if em.machine.has("avx512bw") else 32):
+        if narrow_lanes.splits(e.type, count):
+            if e.name == "shift_left" and y.type.is_uint():
+                x = b.cast(e.type.with_code(TypeCode.UInt), x)
+            made = narrow_lanes.in_pairs(x.type, [x, y], lambda args: intrinsic(e.name, args[0].type, args[0], _kept_small(args[1], most)))
+            return b.cast(e.type, made)
         wide = e.type.with_bits(32)
         return b.cast(e.type, intrinsic(e.name, wide, b.cast(wide, x), b.cast(y.type.with_bits(32), y)))
     if y.type.is_uint():
-        return e
+        return intrinsic(e.name, e.type, x, y)
     unsigned = y.type.with_code(TypeCode.UInt)
     back = "shift_right" if e.name == "shift_left" else "shift_left"
     forth = intrinsic(e.name, e.type, x, b.cast(unsigned, y))
     other = intrinsic(back, e.type, x, b.cast(unsigned, n.Sub(b.const(y.type, 0), y)))
     return n.Select(n.LT(y, b.const(y.type, 0)), other, forth)
+
+
+def _kept_small(amount: n.Expr, most: int | None) -> n.Expr:
+    """An amount that is known to be at most `most`, so that what is made of it shows that."""
+    if amount.type.is_int() or most is None or most >= amount.type.bits():
+        return amount
+    return intrinsic("bitwise_and", amount.type, amount, b.const(amount.type, (1 << most.bit_length()) - 1))
 
 
 # ---- arithmetic
@@ -182,17 +225,6 @@ def _abs(em: Emitter, e: n.Call, start: int, count: int) -> str:
     value = "a < 0 ? 0 - a : a" if count == 1 else f"HL_SELECT({ctype}, a < {zero}, -a, a)"
     helper = em.unit.vector_helper(f"hl_abs_{short_type(s)}x{count}", ctype, f"{ctype} a", f"return ({ctype})({value});")
     return f"({em.c_type(e.type, count)}){helper}({x})"
-
-
-def _bit_count(name: str) -> Any:
-    def form(em: Emitter, e: n.Call, start: int, count: int) -> str:
-        bits, s = e.args[0].type.bits(), e.args[0].type
-        helper = em.unit.helper(f"hl_{name}_u{bits}")
-        lanes = em.lanes(e.args[0], start, count)
-        texts = [f"({value_type(e.type)}){helper}({f'(uint{bits}_t)' if s.is_int() else ''}{x})" for x in lanes]
-        return em.from_lanes(e.type, count, texts) if count > 1 else texts[0]
-
-    return form
 
 
 def _c_division(name: str) -> Any:
@@ -265,9 +297,9 @@ FORMS: dict[str, Callable[[Emitter, n.Call, int, int], str]] = {
     "shift_left": _shift,
     "shift_right": _shift,
     "abs": _abs,
-    "popcount": _bit_count("popcount"),
-    "count_leading_zeros": _bit_count("clz"),
-    "count_trailing_zeros": _bit_count("ctz"),
+    "popcount": count_bits,
+    "count_leading_zeros": count_bits,
+    "count_trailing_zeros": count_bits,
     "div_round_to_zero": _c_division("div"),
     "mod_round_to_zero": _c_division("mod"),
     "is_nan": _classify,

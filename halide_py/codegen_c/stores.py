@@ -53,8 +53,7 @@ def stored_value(em: Emitter, e: n.Expr, start: int, count: int) -> str:
     if t.is_bool():
         return em.name(ctype, f"({ctype})({em.mask(e, start, count, 8)} & (int8_t)1)")
     if is_half(t):
-        width = min(count, em.native(t))
-        return em.name(ctype, halves.to_memory(em, t, width, [em.emit(e, start + k, width) for k in range(0, count, width)]))
+        return em.name(ctype, halves.stored(em, e, start, count))
     return em.named(ctype, em.emit(e, start, count))
 
 

@@ -97,6 +97,13 @@ def convert(em: Emitter, text: str, source: str, target: str, count: int) -> str
         if extended is not None:
             text, source = extended, whole
             continue
+        widened = _FLOATS.get((source, target, count))
+        if widened is not None and em.machine.has(widened[0]) and em.machine.compiler != "clang":
+            types = em.vector_type(source, count), em.vector_type(target, count)
+            em.vector_type("i32", count)  # what unsigned ones are taken as
+            like = em.vector_type(target if target[0] == "f" else "q64", count)
+            own = f"(({types[1]})__builtin_ia32_{widened[1].format(like)})"
+            return _by_builtin(em, widened[0], *types, text, own.__mod__)
         to_bytes = count == 16 and source in ("i32", "u32") and target in ("i8", "u8")
         if to_bytes and em.machine.has("avx512f") and em.machine.compiler != "clang":
             types = em.vector_type(source, 16), em.vector_type(target, 16)
@@ -109,6 +116,16 @@ def convert(em: Emitter, text: str, source: str, target: str, count: int) -> str
         text = f"({v}){text}" if same else f"__builtin_convertvector({text}, {v})"
         source = step
     return text
+
+
+# Conversions to twice the width, of which gcc makes scalar ones: the instruction set, and the builtin with its arguments.
+_FLOATS = {
+    ("f32", "f64", 8): ("avx512f", "cvtps2pd512_mask(%s, ({}){{}}, (uint8_t)-1, 4)"), ("f32", "f64", 4): ("avx", "cvtps2pd256(%s)"),
+    ("i32", "f64", 8): ("avx512f", "cvtdq2pd512_mask(%s, ({}){{}}, (uint8_t)-1)"), ("i32", "f64", 4): ("avx", "cvtdq2pd256(%s)"),
+    ("u32", "f64", 8): ("avx512f", "cvtudq2pd512_mask((i32x8)%s, ({}){{}}, (uint8_t)-1)"),
+    ("f32", "i64", 8): ("avx512dq", "cvttps2qq512_mask(%s, ({}){{}}, (uint8_t)-1, 4)"),
+    ("f32", "u64", 8): ("avx512dq", "cvttps2uqq512_mask(%s, ({}){{}}, (uint8_t)-1, 4)"),
+}
 
 
 def _next(source: str, target: str) -> str:

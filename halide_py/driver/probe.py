@@ -15,7 +15,8 @@ from .scratch import scratch_folder
 from .toolchain import FLAGS, GCC_FLAGS, Toolchain
 
 _MACROS = ("SSE2", "SSSE3", "SSE4_1", "SSE4_2", "AVX", "AVX2", "FMA", "F16C", "BMI2", "POPCNT", "LZCNT", "AVX512F", "AVX512BW", "AVX512VL",
-           "AVX512DQ", "AVX512CD", "AVX512VBMI", "AVX512IFMA", "AVX512VNNI", "AVX512FP16", "GFNI", "ARM_NEON", "ARM_FEATURE_DOTPROD")
+           "AVX512DQ", "AVX512CD", "AVX512VBMI", "AVX512IFMA", "AVX512VNNI", "AVX512BITALG", "AVX512VPOPCNTDQ", "AVX512FP16", "AVX512BF16",
+           "GFNI", "ARM_NEON", "ARM_FEATURE_DOTPROD")
 
 
 def probe(command: list[str], wanted: tuple[str, ...]) -> Toolchain:

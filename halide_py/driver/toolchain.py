@@ -46,7 +46,7 @@ _UNROLLED = ("-funroll-loops", "--param=max-unroll-times=2", "--param=max-unroll
              "-fno-web", "-fno-rename-registers")
 GCC_FLAGS = ("-fno-tree-vrp", "-fno-tree-tail-merge", "-fno-code-hoisting", "-fno-schedule-insns2", "-fno-gcse", "-falign-loops=32",
              *_UNROLLED)
-_PROBE_VERSION = 5
+_PROBE_VERSION = 7
 _F = TargetFeature
 _SKYLAKE = ("avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl")
 _CANNONLAKE = (*_SKYLAKE, "avx512ifma", "avx512vbmi")
