@@ -43,6 +43,8 @@
 #define HL_ROUND_BITS_64 0x4338000000000000ll
 #define HL_SMALLEST_BITS_32 0x00800000 /* the smallest normal number */
 #define HL_SMALLEST_BITS_64 0x0010000000000000ll
+#define HL_NORMAL_BITS_32 0x7f000000u /* how many there are */
+#define HL_NORMAL_BITS_64 0x7fe0000000000000ull
 #define HL_INFINITY_BITS_32 0x7f800000
 #define HL_INFINITY_BITS_64 0x7ff0000000000000ll
 #define HL_ONE_BITS_32 0x3f800000
@@ -65,6 +67,8 @@
 #define HL_HALF_PI_REST_64 0x1.1a62633145c07p-54
 #define HL_EXP_NEAR_32 87.0f /* exp of what is nearer to 0 is a normal number */
 #define HL_EXP_NEAR_64 708.0
+#define HL_EXP_NEAR_BITS_32 0x42ae0000u
+#define HL_EXP_NEAR_BITS_64 0x4086200000000000ull
 #define HL_EXP_LOW_32 (-104.0f) /* exp of what is lower is 0 */
 #define HL_EXP_LOW_64 (-746.0)
 #define HL_EXP_HIGH_32 90.0f /* exp of what is higher is infinite, half of it too */
@@ -120,15 +124,21 @@
 #define HL_POLY_EXP2_64(r) /* to 2^-33 */ \
     ((((((0x1.00dc4ec3f5f11p-16 * r + 0x1.44400a91bf2c1p-13) * r + 0x1.5d874c79ff8cap-10) * r + 0x1.3b2a1b64a40dfp-7) * r + \
     0x1.c6b08dc5e2c24p-5) * r + 0x1.ebfbe04600b63p-3) * r + 0x1.62e42fef95ecap-1)
-#define HL_POLY_ERF_NEAR(z) /* erf(x) / x - 1, x <= 0.875 */ \
-    (((((-0x1.45a778p-11f * z + 0x1.49e7fp-8f) * z - 0x1.b6f93cp-6f) * z + 0x1.ce218ep-4f) * z - 0x1.81270ep-2f) * z + 0x1.06eba6p-3f)
-#define HL_POLY_ERF_FAR(x) /* -log2(1 - erf(x)), 0.87 <= x <= 4; the last less 4e-8, for how sums round */ \
-    ((((((-0x1.2f34fcp-12f * x + 0x1.23e174p-8f) * x - 0x1.08bf5cp-5f) * x + 0x1.342444p-3f) * x + 0x1.d65c48p-1f) * x + \
-    0x1.a092bp+0f) * x + 0x1.a18c88p-13f)
+/* The two of erf and 2^r there in steps of pairs: their terms do not wait for each other. */
+#define HL_POLY_ERF_NEAR(z, zz) /* erf(x) / x - 1, x <= 0.875 */ \
+    (((-0x1.45a778p-11f * z + 0x1.49e7fp-8f) * zz + (-0x1.b6f93cp-6f * z + 0x1.ce218ep-4f)) * zz + (-0x1.81270ep-2f * z + 0x1.06eba6p-3f))
+#define HL_POLY_ERF_FAR(x, z) /* -log2(1 - erf(x)), 0.87 <= x <= 4; the last less 4e-8, for how sums round */ \
+    (((-0x1.2f34fcp-12f * z + (0x1.23e174p-8f * x - 0x1.08bf5cp-5f)) * z + (0x1.342444p-3f * x + 0x1.d65c48p-1f)) * z + \
+    (0x1.a092bp+0f * x + 0x1.a18c88p-13f))
+#define HL_POLY_ERF_EXP2(r, z) \
+    (((0x1.446c82p-13f * r + 0x1.5f08a2p-10f) * z + (0x1.3b29e4p-7f * r + 0x1.c6af6cp-5f)) * z + (0x1.ebfbep-3f * r + 0x1.62e43p-1f))
 
 #define HL_ABS(F, I, T, x) ((F)((I)(x) & ~HL_SIGN_##T))
 #define HL_WITH_SIGN(F, I, T, x, s) ((F)((I)(x) | ((I)(s) & HL_SIGN_##T))) /* x >= 0 with the sign of s */
 #define HL_ANY(mask) HL_UNLIKELY(hl_any(&mask, sizeof mask))
+/* Whether a lane of the unsigned vector is at least `least`; `mask` says which, and is not made where the machine compares at once. */
+#define HL_ANY_FROM(T, vector, least, mask) \
+    HL_UNLIKELY(HL_COMPARES(sizeof vector) ? hl_any_from_##T(&vector, least) : hl_any(&mask, sizeof mask))
 
 /* ---- exponentials: x = k ln(2) + r, |r| <= ln(2) / 2 */
 
@@ -150,8 +160,9 @@
         return (p + HL_K(T, 1)) * (F)((half + HL_BIAS_##T) << HL_MANTISSA_##T) * (F)((k - half + HL_BIAS_##T) << HL_MANTISSA_##T); \
     }                                                                                                                              \
     HL_MATH_FUNCTION F NAME(F x) {                                                                                                 \
-        const I far = ~(HL_ABS(F, I, T, x) <= HL_EXP_NEAR_##T);                                                                    \
-        if (HL_ANY(far)) return NAME##_far(x, 0);                                                                                  \
+        const U size = (U)((I)x & ~HL_SIGN_##T);                                                                                   \
+        const I far = (I)(size > HL_EXP_NEAR_BITS_##T);                                                                            \
+        if (HL_ANY_FROM(T, size, HL_EXP_NEAR_BITS_##T + 1, far)) return NAME##_far(x, 0);                                          \
         HL_REDUCE_EXP(F, I, T, x)                                                                                                  \
         return (F)((I)(p + HL_K(T, 1)) + ((I)shifted << HL_MANTISSA_##T));                                                         \
     }
@@ -228,8 +239,9 @@
         return HL_SELECT(F, m, x, y);                                                                               \
     }                                                                                                               \
     HL_MATH_FUNCTION F NAME(F x) {                                                                                  \
-        const I special = ((I)x < HL_SMALLEST_BITS_##T) | ((I)x >= HL_INFINITY_BITS_##T);                           \
-        if (HL_ANY(special)) return NAME##_special(x);                                                              \
+        const U above = (U)x - HL_SMALLEST_BITS_##T; /* in one comparison: below the smallest normal number it wraps */          \
+        const I special = (I)(above >= HL_NORMAL_BITS_##T);                                                                         \
+        if (HL_ANY_FROM(T, above, HL_NORMAL_BITS_##T, special)) return NAME##_special(x);                                           \
         return NAME##_normal(x, (F){});                                                                             \
     }
 
@@ -340,6 +352,30 @@ static inline __attribute__((always_inline)) int hl_any(const void *mask, unsign
     return all != 0;
 }
 
+#if defined(__AVX512F__) && !defined(__clang__)
+#define HL_COMPARES(size) ((size) == 64)
+#else
+#define HL_COMPARES(size) 0
+#endif
+static inline __attribute__((always_inline, unused)) int hl_any_from_32(const void *vector, unsigned least) {
+#if defined(__AVX512F__) && !defined(__clang__)
+    typedef int hl_words64 __attribute__((vector_size(64)));
+    hl_words64 words;
+    __builtin_memcpy(&words, vector, 64);
+    return __builtin_ia32_ucmpd512_mask(words, (int)least - (hl_words64){}, 5, (unsigned short)-1);
+#endif
+    return (void)vector, (void)least, 0;
+}
+static inline __attribute__((always_inline, unused)) int hl_any_from_64(const void *vector, unsigned long long least) {
+#if defined(__AVX512F__) && !defined(__clang__)
+    typedef long long hl_words64 __attribute__((vector_size(64)));
+    hl_words64 words;
+    __builtin_memcpy(&words, vector, 64);
+    return __builtin_ia32_ucmpq512_mask(words, (long long)least - (hl_words64){}, 5, (unsigned char)-1);
+#endif
+    return (void)vector, (void)least, 0;
+}
+
 /* Square roots of a whole vector in place where the machine has an instruction for its size, which the result tells. clang has other names
  * for the instructions, and makes them of a loop by itself. */
 #define HL_IN_PLACE(element, bytes, instruction) \
@@ -390,6 +426,33 @@ static inline __attribute__((always_inline, unused)) int hl_inverse_sqrt_32(void
     HL_IN_PLACE(float, 16, __builtin_ia32_rsqrt14ps128_mask(x, x, (unsigned char)-1))
     HL_IN_PLACE(float, 32, __builtin_ia32_rsqrt14ps256_mask(x, x, (unsigned char)-1))
     HL_IN_PLACE(float, 64, __builtin_ia32_rsqrt14ps512_mask(x, x, (unsigned short)-1))
+#endif
+    return (void)vector, (void)size, 0;
+}
+
+/* Inverses to 2^-11, where there is an instruction; it gives the same for a lane of any vector. */
+static inline __attribute__((always_inline, unused)) int hl_inverse_32(void *vector, unsigned long size) {
+#if defined(__SSE2__) && !defined(__clang__) && (!defined(__AVX512F__) || defined(__AVX512VL__))
+#if defined(__AVX512VL__)
+#define HL_INVERSE4(x) __builtin_ia32_rcp14ps128_mask(x, x, (unsigned char)-1)
+#define HL_INVERSE8(x) __builtin_ia32_rcp14ps256_mask(x, x, (unsigned char)-1)
+    HL_IN_PLACE(float, 64, __builtin_ia32_rcp14ps512_mask(x, x, (unsigned short)-1))
+#else
+#define HL_INVERSE4(x) __builtin_ia32_rcpps(x)
+#define HL_INVERSE8(x) __builtin_ia32_rcpps256(x)
+#endif
+    if (size < 16) {
+        typedef float hl_vector __attribute__((vector_size(16)));
+        hl_vector x = {1.0f, 1.0f, 1.0f, 1.0f};
+        __builtin_memcpy(&x, vector, size);
+        x = HL_INVERSE4(x);
+        __builtin_memcpy(vector, &x, size);
+        return 1;
+    }
+    HL_IN_PLACE(float, 16, HL_INVERSE4(x))
+#if defined(__AVX__)
+    HL_IN_PLACE(float, 32, HL_INVERSE8(x))
+#endif
 #endif
     return (void)vector, (void)size, 0;
 }

@@ -1,4 +1,4 @@
-/* hl_math_fast.h: fast_exp, fast_log, fast_pow and fast_inverse_sqrt of floats; part of hl_math.h, which says what the arguments of the macros are.
+/* hl_math_fast.h: the functions fast_* of floats; part of hl_math.h, which says what the arguments of the macros are.
  * Exact to 1e-5 of the result (fast_log: or 1e-5 near 1) for arguments that are normal numbers and give such; nothing is said of others.
  * Sources: as hl_math.h, with shorter polynomials; the inverse square root starts from a shift of the bits (Lomont 2003). */
 #ifndef HL_MATH_FAST_H
@@ -22,6 +22,25 @@
         const F f = (F)((I)x - (I)(biased << 23) + HL_ONE_BITS_32) - 1.0f;                                                           \
         return f * ((((((0x1.f428p-4f * f - 0x1.80ab9cp-3f) * f + 0x1.a2e9fep-3f) * f - 0x1.fde2e6p-3f) * f + 0x1.5527f8p-2f) * f - \
             0x1.0001d6p-1f) * f + 0x1.00000ep+0f) + k * 0x1.62e43p-1f;                                                               \
+    }
+
+/* x = n pi + r, |r| <= pi / 2, and the sine of that; for the cosine n is an integer and 1/2. Exact to 1e-5 up to |x| = 100; the error grows
+ * with x. */
+#define HL_FAST_WAVE(NAME, F, I, PLUS, MINUS)                                                                       \
+    HL_MATH_FUNCTION F NAME(F x) {                                                                                  \
+        const F shifted = x * 0x1.45f306p-2f PLUS + HL_ROUND_32, n = shifted - HL_ROUND_32 MINUS;                     \
+        const F r = (x - n * 0x1.922p+1f) - n * -0x1.2aeef4p-17f, z = r * r;                                        \
+        const F y = r * z * ((-0x1.858108p-13f * z + 0x1.107a5p-7f) * z - 0x1.555186p-3f) + r;                      \
+        return (F)((I)y ^ ((I)shifted << 31));                                                                      \
+    }
+#define HL_MATH_FAST_SIN(NAME, F, I, U, T) HL_FAST_WAVE(NAME, F, I, , )
+#define HL_MATH_FAST_COS(NAME, F, I, U, T) HL_FAST_WAVE(NAME, F, I, +0.5f, -0.5f)
+
+/* By Newton's method; NaN at 0 where the machine has an instruction to start from. */
+#define HL_MATH_FAST_INVERSE(NAME, F, I, U, T)                          \
+    HL_MATH_FUNCTION F NAME(F x) {                                      \
+        F y = x;                                                        \
+        return hl_inverse_32(&y, sizeof y) ? y * (2.0f - x * y) : 1.0f / x; \
     }
 
 /* By Newton's method, once or twice; finite at 0. */

@@ -45,14 +45,14 @@
 
 /* ---- erf of floats: far from 0 as 1 - 2^-g(|x|) */
 
-#define HL_MATH_ERF(NAME, F, I, U, T)                                                                                       \
-    HL_MATH_FUNCTION F NAME(F x) {                                                                                          \
-        const F a = HL_ABS(F, I, T, x), z = x * x, four = HL_SAME(F, 4.0f), near = x * HL_POLY_ERF_NEAR(z) + x;             \
-        const I m = a > four, large = a > 0.875f;                                                                           \
-        const F b = HL_SELECT(F, m, four, a), g = HL_POLY_ERF_FAR(b), shifted = HL_ROUND_32 - g;                            \
-        const F r = (HL_ROUND_32 - shifted) - g, p = r * HL_POLY_EXP2_32(r) + 1.0f;                                         \
-        const F far = 1.0f - (F)((I)p + ((I)shifted << HL_MANTISSA_32)), signed_far = HL_WITH_SIGN(F, I, T, far, x);        \
-        return HL_SELECT(F, large, signed_far, near);                                                                       \
+#define HL_MATH_ERF(NAME, F, I, U, T)                                                                                          \
+    HL_MATH_FUNCTION F NAME(F x) {                                                                                             \
+        const F a = HL_ABS(F, I, T, x), z = x * x, zz = z * z, four = HL_SAME(F, 4.0f), near = x * HL_POLY_ERF_NEAR(z, zz) + x; \
+        const I m = a > four, large = a > 0.875f;                                                                              \
+        const F b = HL_SELECT(F, m, four, a), bb = b * b, g = HL_POLY_ERF_FAR(b, bb), shifted = HL_ROUND_32 - g;               \
+        const F r = (HL_ROUND_32 - shifted) - g, rr = r * r, p = r * HL_POLY_ERF_EXP2(r, rr) + 1.0f;                           \
+        const F far = 1.0f - (F)((I)p + ((I)shifted << HL_MANTISSA_32)), signed_far = HL_WITH_SIGN(F, I, T, far, x);           \
+        return HL_SELECT(F, large, signed_far, near);                                                                          \
     }
 
 /* ---- powers */

@@ -12,11 +12,10 @@ from .emitter import Emitter
 _ROUND_MODE = {"round": 8, "floor": 9, "ceil": 10, "trunc": 11}  # 8: no exceptions
 _ELEMENTWISE = {"round": "roundeven", "floor": "floor", "ceil": "ceil", "trunc": "trunc"}
 _REGISTERS = {("f32", 4): "ps", ("f32", 8): "ps256", ("f64", 2): "pd", ("f64", 4): "pd256"}
-_SPELLING = {"fast_sin": "sin", "fast_cos": "cos"}  # quick as they are
 # Functions with a vector form of our own in hl_math.h, which scalars use too: a schedule never changes a result.
 _OWN = "exp log pow sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh hypot".split()
 OWN_MATH = frozenset({*((name, bits) for name in _OWN for bits in (32, 64)),
-                      *((name, 32) for name in ("erf", "fast_exp", "fast_log", "fast_pow", "fast_inverse_sqrt"))})
+                      *((name, 32) for name in ("erf", *(f"fast_{what}" for what in "exp log pow sin cos inverse inverse_sqrt".split())))})
 _IN_DOUBLE = ("pow",)  # of floats
 
 
@@ -79,10 +78,8 @@ def _vector_wrapper(em: Emitter, e: n.Call, row: ExternFunction, start: int, cou
 
 
 def _math(em: Emitter, e: n.Call, row: ExternFunction, start: int, count: int) -> str:
-    t, name = e.type, _SPELLING.get(row.name, row.name)
+    t, name = e.type, row.name
     bits = value_bits(t)
-    if name == "fast_inverse":
-        return f"(1.0f / {em.emit(e.args[0], start, count)})"
     if count > 1:
         text = _register_form(em, e, name, start, count)
         if text is not None:

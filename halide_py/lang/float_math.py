@@ -150,7 +150,8 @@ def _fast(name: str) -> Callable[[Any], Expr]:
 
     what = name[5:].replace("_", " ")
     call.__name__, call.__doc__ = name, (
-        f"A quicker {what} of a float32, exact to 1e-5 where argument and result are normal numbers; nothing is said of others.\n\n"
+        f"A quicker {what} of a float32, exact to 1e-5 where argument and result are normal numbers; nothing is said of others"
+        f"{', and the error grows with x beyond 100' if name in _INTEGERS_TOO else ''}.\n\n"
         f"Integers count as float32. Raises CompileError for floats of another width.\n\n>>> hl.{name}(hl.f32(0.5)).type() == "
         f"hl.Float(32)\nTrue")
     return call
