@@ -43,7 +43,16 @@ for _bits in (8, 16, 32, 64):
     _add(f"hl_clz_u{_bits}", f"static inline int hl_clz_u{_bits}({_u} a) {{ return a ? __builtin_clz{_long}(a) - "
                              f"{0 if _bits == 64 else 32 - _bits} : {_bits}; }}")
     _add(f"hl_ctz_u{_bits}", f"static inline int hl_ctz_u{_bits}({_u} a) {{ return a ? __builtin_ctz{_long}(a) : {_bits}; }}")
-    _add(f"hl_popcount_u{_bits}", f"static inline int hl_popcount_u{_bits}({_u} a) {{ return __builtin_popcount{_long}(a); }}")
+    _add(f"hl_popcount_u{_bits}", f"""static inline int hl_popcount_u{_bits}({_u} a) {{
+#if (defined(__x86_64__) || defined(__i386__)) && !defined(__POPCNT__) /* the builtin would call a library */
+    uint64_t x = a;
+    x -= x >> 1 & 0x5555555555555555ull;
+    x = (x & 0x3333333333333333ull) + (x >> 2 & 0x3333333333333333ull);
+    return (int)(((x + (x >> 4)) & 0x0f0f0f0f0f0f0f0full) * 0x0101010101010101ull >> 56);
+#else
+    return __builtin_popcount{_long}(a);
+#endif
+}}""")
 
 for _s in "iu":
     _t, _product = f"{'' if _s == 'i' else 'u'}int64_t", f"{'' if _s == 'i' else 'unsigned '}__int128"
