@@ -12,46 +12,60 @@ from ..ir.types import INT32
 
 def monotonic(e: n.Expr, name: str) -> int | None:
     """1: `e` never falls as variable `name` grows; -1: never rises; 0: does not depend on it; None: unknown."""
-    if not mentions(e, name):
-        return 0
-    if isinstance(e, n.Variable):
-        return 1
-    if isinstance(e, (n.Add, n.Min, n.Max)):
-        return _join(monotonic(e.a, name), monotonic(e.b, name))
-    if isinstance(e, n.Sub):
-        right = monotonic(e.b, name)
-        return _join(monotonic(e.a, name), None if right is None else -right)
-    if isinstance(e, (n.Mul, n.Div)):
-        factor, left = b.as_int(e.b), monotonic(e.a, name)
-        if isinstance(e, n.Mul) and factor is None:
-            factor, left = b.as_int(e.a), monotonic(e.b, name)
-        return None if factor is None or left is None else left * ((factor > 0) - (factor < 0))
-    if isinstance(e, n.Select):
-        return _of_choice(e, name)
-    if b.is_likely(e):
-        return monotonic(e.args[0], name)  # type: ignore[attr-defined]
-    return None
+    return _Movement(name).of(e)
+
+
+class _Movement:
+    """With a variable; each node is asked once, as regions of long chains share most of what they are made of."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.bit = name, n.symbol_bit(name)
+        self.known: dict[n.Expr, int | None] = {}
+
+    def of(self, e: n.Expr) -> int | None:
+        if not e.symbols & self.bit:
+            return 0
+        if e not in self.known:
+            moves = self.moves(e)
+            self.known[e] = 0 if moves is None and not mentions(e, self.name) else moves
+        return self.known[e]
+
+    def moves(self, e: n.Expr) -> int | None:
+        if isinstance(e, n.Variable):
+            return int(e.name == self.name)
+        if isinstance(e, (n.Add, n.Min, n.Max)):
+            return _join(self.of(e.a), self.of(e.b))
+        if isinstance(e, n.Sub):
+            right = self.of(e.b)
+            return _join(self.of(e.a), None if right is None else -right)
+        if isinstance(e, (n.Mul, n.Div)):
+            factor, left = b.as_int(e.b), self.of(e.a)
+            if isinstance(e, n.Mul) and factor is None:
+                factor, left = b.as_int(e.a), self.of(e.b)
+            return None if factor is None or left is None else left * ((factor > 0) - (factor < 0))
+        if isinstance(e, n.Select):
+            return self.choice(e)
+        return self.of(e.args[0]) if b.is_likely(e) else None  # type: ignore[attr-defined]
+
+    def choice(self, e: n.Select) -> int | None:
+        """A Select moves one way if both values do, and it decides once and for all, or first for one value and then for one that goes on
+        from there."""
+        name, moves = self.name, _join(self.of(e.true_value), self.of(e.false_value))
+        if moves is None or not mentions(e.condition, name):
+            return moves
+        c = e.condition.args[0] if b.is_likely(e.condition) else e.condition  # type: ignore[attr-defined]
+        if not isinstance(c, n.LT) or not isinstance(c.b, n.Variable) or c.b.name != name or mentions(c.a, name):
+            return None
+        before, after = substitute({name: c.a}, e.false_value), substitute({name: b.add(c.a, b.i32(1))}, e.true_value)
+        if moves >= 0 and prove(b.le(before, after)):
+            return 1
+        return -1 if moves <= 0 and prove(b.le(after, before)) else None
 
 
 def _join(a: int | None, c: int | None) -> int | None:
     if a is None or c is None or a * c < 0:
         return None
     return a or c
-
-
-def _of_choice(e: n.Select, name: str) -> int | None:
-    """A Select moves one way if both values do, and it decides once and for all, or first for one value and then for one that goes on
-    from there."""
-    moves = _join(monotonic(e.true_value, name), monotonic(e.false_value, name))
-    if moves is None or not mentions(e.condition, name):
-        return moves
-    c = e.condition.args[0] if b.is_likely(e.condition) else e.condition  # type: ignore[attr-defined]
-    if not isinstance(c, n.LT) or not isinstance(c.b, n.Variable) or c.b.name != name or mentions(c.a, name):
-        return None
-    before, after = substitute({name: c.a}, e.false_value), substitute({name: b.add(c.a, b.i32(1))}, e.true_value)
-    if moves >= 0 and prove(b.le(before, after)):
-        return 1
-    return -1 if moves <= 0 and prove(b.le(after, before)) else None
 
 
 def unclamped(e: n.Expr, name: str) -> n.Expr:

@@ -81,14 +81,22 @@ class _Skipper:
 
 def _weaker(e: n.Expr, dropped: Callable[[n.Expr], bool]) -> n.Expr:
     """What follows from a condition without the comparisons in it that are dropped."""
-    if isinstance(e, n.And):
-        return b.and_(_weaker(e.a, dropped), _weaker(e.b, dropped))
-    if isinstance(e, n.Or):
-        return b.or_(_weaker(e.a, dropped), _weaker(e.b, dropped))
-    if isinstance(e, n.Not) and isinstance(e.a, (n.And, n.Or)):
-        either = b.or_ if isinstance(e.a, n.And) else b.and_
-        return either(_weaker(b.not_(e.a.a), dropped), _weaker(b.not_(e.a.b), dropped))
-    return b.TRUE if dropped(e) else e
+    memo: dict[n.Expr, n.Expr] = {}
+
+    def weaker(e: n.Expr) -> n.Expr:
+        found = memo.get(e)
+        if found is None:
+            found = memo[e] = of(e)
+        return found
+
+    def of(e: n.Expr) -> n.Expr:
+        if isinstance(e, (n.And, n.Or)):
+            return (b.and_ if isinstance(e, n.And) else b.or_)(weaker(e.a), weaker(e.b))
+        if isinstance(e, n.Not) and isinstance(e.a, (n.And, n.Or)):
+            return (b.or_ if isinstance(e.a, n.And) else b.and_)(weaker(b.not_(e.a.a)), weaker(b.not_(e.a.b)))
+        return b.TRUE if dropped(e) else e
+
+    return weaker(e)
 
 
 def _guarded(s: n.Stmt, name: str, condition: n.Expr) -> n.Stmt:
@@ -109,8 +117,9 @@ class _Uses:
     """The condition under which values of one Func matter to a statement."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name, self.bit = name, n.symbol_bit(name)
         self.memo: dict[n.Expr, n.Expr] = {}
+        self.harm: dict[n.Expr, bool] = {}
 
     def any_of(self, conditions: Iterator[n.Expr]) -> n.Expr:
         """Their disjunction, for which none is asked after one that always holds."""
@@ -143,13 +152,21 @@ class _Uses:
         """Of two cases."""
         if mentions(condition, self.name):
             return b.TRUE
+        if first is second:
+            return first
         condition = strip_likely(condition)
         return b.or_(b.and_(condition, first), b.and_(b.not_(condition), second))
 
     def does_harm(self, e: n.Expr) -> bool:
         """Whether values of the Func reach an index or a C function in an expression that is evaluated, used or not."""
-        outside = (c for c in nodes_of(e, n.Call) if c.call_type is not n.CallType.PureIntrinsic)
-        return any(mentions(a, self.name) for c in outside for a in c.args) or any(mentions(v.value, self.name) for v in nodes_of(e, n.Let))
+        found = self.harm.get(e)
+        if found is None:
+            here: tuple[n.Expr, ...] = (e.value,) if isinstance(e, n.Let) else ()
+            if isinstance(e, n.Call) and e.call_type is not n.CallType.PureIntrinsic:
+                here = e.args
+            inside = (c for c in e.children() if isinstance(c, n.Expr) and c.symbols & self.bit)
+            found = self.harm[e] = any(mentions(x, self.name) for x in here) or any(map(self.does_harm, inside))
+        return found
 
     def of_expr(self, e: n.Expr) -> n.Expr:
         found = self.memo.get(e)
@@ -158,7 +175,7 @@ class _Uses:
         return found
 
     def _of_expr(self, e: n.Expr) -> n.Expr:
-        if not mentions(e, self.name):
+        if not e.symbols & self.bit:
             return b.FALSE
         if isinstance(e, n.Select):
             if self.does_harm(e):
@@ -169,5 +186,5 @@ class _Uses:
         if isinstance(e, n.Let):
             return b.TRUE if mentions(e.value, self.name) else substitute({e.name: e.value}, self.of_expr(e.body))
         if isinstance(e, n.Call) and e.call_type is not n.CallType.PureIntrinsic:
-            return b.TRUE
+            return b.TRUE if mentions(e, self.name) else b.FALSE
         return self.any_of(self.of_expr(child) for child in e.children() if isinstance(child, n.Expr))

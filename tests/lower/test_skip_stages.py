@@ -157,3 +157,19 @@ def test_what_no_condition_reads(update: str | None, vector: bool) -> None:
     if vector:
         never.vectorize(x, 4)
     np.testing.assert_array_equal(np.array(out.realize([4, 3])), 3 * np.add.outer(np.arange(3), np.arange(4)))
+
+
+def test_long_chains_of_selects_are_asked_once() -> None:
+    """Each link chooses between two uses of the links before: as a tree the condition would never end."""
+    flags = [hl.Param(hl.Bool(), value=i % 3 > 0) for i in range(5)]
+    f, out = hl.Func("f"), hl.Func("out")
+    f[x] = hl.u32(x)
+    f[x] = f[x] * 3
+    f.compute_root()
+    links, want = [f[x], f[x + 1]], [np.arange(4, dtype=np.uint32) * 3, np.arange(1, 5, dtype=np.uint32) * 3]
+    for i in range(120):
+        early, flag = (i * 7 + 1) % len(links), flags[i % 5]
+        links.append(hl.select(flag, links[-1] * links[early] + 1, links[-1] - links[early]) + hl.u32(i))
+        want.append((want[-1] * want[early] + 1 if i % 5 % 3 else want[-1] - want[early]) + np.uint32(i))
+    out[x] = hl.select(hl.Param(hl.Bool(), value=True), links[-1], hl.u32(0))
+    np.testing.assert_array_equal(np.array(out.realize([4])), want[-1])

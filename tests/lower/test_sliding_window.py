@@ -275,3 +275,19 @@ def test_tiles_shifted_inwards_read_no_more_of_inputs() -> None:
     image.set_min([-1])
     inp.set(image)
     assert (np.asarray(out.realize([1000])) == 2 * (values[:-2] + values[1:-1] + values[2:] + 3)).all()
+
+
+def test_long_chains_of_clamped_taps() -> None:
+    """Each region is an extremum of the one before, twice: as a tree the last one would never end."""
+    count, out = 40, hl.Func("out")
+    chain = [hl.Func(f"f{i}") for i in range(count)]
+    chain[0][x] = hl.u32(x % 2)
+    for before, f in zip(chain, chain[1:]):
+        f[x] = before[x - 1] + before[hl.min(x + 1, 20)]
+    for f in chain:
+        f.store_root().compute_at(out, x)
+    out[x] = chain[-1][x]
+    values = np.arange(-100, 21).astype(np.uint32) % 2
+    for _ in range(count - 1):
+        values = np.concatenate([[np.uint32(0)], values[:-1] + np.concatenate([values[2:], values[-1:]])])
+    np.testing.assert_array_equal(np.array(out.bound(x, 0, 10).realize([10])), values[100:110])
