@@ -100,6 +100,13 @@ class OpenLoop:
 _DEEPEST = 24  # levels of indentation: hundreds of allocations nest, and text would grow with the square of their number
 
 
+def is_regular(e: n.Expr) -> bool:
+    """Whether each lane is a sum of scalars: ramps of ramps."""
+    if isinstance(e, n.Ramp):
+        return is_regular(e.base) and is_regular(e.stride)
+    return is_regular(e.value) if isinstance(e, n.Broadcast) else e.type.is_scalar()
+
+
 class Emitter:
     """Writes one C function."""
 
@@ -363,7 +370,7 @@ class Emitter:
             return out
         if isinstance(e, n.Broadcast) and e.value.type.is_scalar():
             return [self.atom(e.value, 0, 1)] * count
-        if isinstance(e, n.Ramp) and e.base.type.is_scalar():
+        if isinstance(e, n.Ramp) and is_regular(e):
             return [self.emit(e, start + i, 1) for i in range(count)]
         if isinstance(e, n.Load):
             return [self.atom(e, start + i, 1) for i in range(count)]

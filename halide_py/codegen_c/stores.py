@@ -11,9 +11,9 @@ from ..ir.traverse import free_variables, mentions
 from ..ir.types import Type, UInt
 from . import halves, transposes, x86
 from . import vectors as v
-from .addresses import address, element, elements, line_of, unparenthesized
+from .addresses import Line, address, element, elements, line_of, unparenthesized
 from .ctypes_of import is_half, memory_type, value_bits
-from .emitter import Emitter
+from .emitter import Emitter, is_regular
 from .expressions import piece_sizes
 from .memory import MAX_STRIDE, memory_kind, to_memory
 
@@ -57,8 +57,30 @@ def stored_value(em: Emitter, e: n.Expr, start: int, count: int) -> str:
     return em.named(ctype, em.emit(e, start, count))
 
 
+def _is_scattered(index: n.Expr, start: int, count: int) -> bool:
+    """Whether no part of a slice is in one piece, forwards or backwards."""
+    line = line_of(index, start, count)
+    return (line is None or abs(line.stride) != 1) and _rows(index, start, count) is None
+
+
+def _copied(em: Emitter, s: n.Store, start: int, count: int) -> list[str] | None:
+    """The writes of a slice that comes from anywhere and goes anywhere: no vector is put together to be taken apart."""
+    load, of = s.value, s.value.type.element_of()
+    if count == 1 or not isinstance(load, n.Load) or load.name == s.name or load.type.is_bool() or is_half(of) or em.is_shared(load):
+        return None
+    if not (b.is_true(s.predicate) and b.is_true(load.predicate) and is_regular(load.index) and is_regular(s.index)):
+        return None
+    if not _is_scattered(s.index, start, count) or not _is_scattered(load.index, start, count):
+        return None
+    sources = elements(em, load.name, of, load.index, start, count)
+    return [f"{at} = {source};" for at, source in zip(elements(em, s.name, of, s.index, start, count), sources)]
+
+
 def _store_slice(em: Emitter, s: n.Store, start: int, count: int) -> list[str]:
     """The writes of one slice, its value computed."""
+    copies = _copied(em, s, start, count)
+    if copies is not None:
+        return copies
     of = s.value.type.element_of()
     kind = memory_kind(of)
     value = stored_value(em, s.value, start, count)
@@ -88,19 +110,25 @@ def _dense_store(em: Emitter, name: str, t: Type, base: n.Expr | None, offset: i
     return f"*({em.vector_type(memory_kind(t), count, True)} *)({address(em, name, t, base, offset)}) = {value};"
 
 
-def _store_rows(em: Emitter, s: n.Store, start: int, count: int, value: str) -> list[str] | None:
-    """A two-dimensional block: each row is a store of its own."""
-    if not isinstance(s.index, n.Ramp) or s.index.base.type.is_scalar():
+def _rows(index: n.Expr, start: int, count: int) -> list[Line] | None:
+    """The rows of a two-dimensional block, each in one piece."""
+    if not isinstance(index, n.Ramp) or index.base.type.is_scalar():
         return None
-    inner, of = s.index.base.type.lanes(), s.value.type.element_of()
+    inner = index.base.type.lanes()
     if start % inner or count % inner or inner & (inner - 1) or inner == count:
         return None
-    lines = [line_of(s.index, k, inner) for k in range(start, start + count, inner)]
-    if any(x is None or x.stride != 1 for x in lines):
+    lines = [line for k in range(start, start + count, inner) if (line := line_of(index, k, inner)) is not None and line.stride == 1]
+    return lines if len(lines) == count // inner else None
+
+
+def _store_rows(em: Emitter, s: n.Store, start: int, count: int, value: str) -> list[str] | None:
+    """A two-dimensional block: each row is a store of its own."""
+    lines, of = _rows(s.index, start, count), s.value.type.element_of()
+    if lines is None:
         return None
+    inner = count // len(lines)
     out = []
     for k, line in enumerate(lines):
-        assert line is not None
         part = em.name(em.vector_type(memory_kind(of), inner), v.shuffle(value, value, range(k * inner, (k + 1) * inner)))
         out.append(_dense_store(em, s.name, of, line.base, line.offset, inner, part))
     return out
