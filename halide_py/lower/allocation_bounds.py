@@ -158,7 +158,7 @@ def _is_pointwise(stages: list[StageNest], d: int) -> bool:
 
 def _computed_box(s: n.Realize, stages: list[StageNest]) -> Box | None:
     """The region the stages compute, when the production stands right inside the Realize and no stage scatters; None otherwise."""
-    if any(one.beyond for nest in stages for one in (nest, *(s.nest for s in nest.specializations))):
+    if any(one.beyond for nest in stages for one in nest.ways()):
         return None
     if s.name not in head_productions(s.body):
         return None

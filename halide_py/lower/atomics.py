@@ -23,7 +23,7 @@ LANES = ""  # the name of marks for lanes alone
 
 def inject_atomics(stmt: n.Stmt, nests: Iterable[StageNest]) -> n.Stmt:
     """`stmt` with the updates inside racing loops of atomic stages made atomic."""
-    atomic = [one for nest in nests for one in (nest, *(s.nest for s in nest.specializations)) if one.definition.schedule.atomic]
+    atomic = [one for nest in nests for one in nest.ways() if one.definition.schedule.atomic]
     for kind in (n.ForType.Parallel, n.ForType.Vectorized) if atomic else ():
         told = [one for one in atomic if kind is n.ForType.Parallel or len(one.function.types) > 1]
         racing = {f"{one.loop_prefix}{dim.var}": one.function.name for one in told for dim in one.definition.schedule.dims

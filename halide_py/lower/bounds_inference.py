@@ -275,7 +275,7 @@ class BoundsInference:
         for nest, depth in members:
             if nest.function.extern is not None:
                 body = extern_query(nest.function, nest.definition, body, next(self.queries))
-            lets += nest.region_lets(depth)
+            lets += nest.region_lets(depth, any_way=shared is not None)
         return n.For(op.name, op.min, op.extent, op.kind, op.partition, rewrap(around, b.let_stmts(lets, body)))
 
 

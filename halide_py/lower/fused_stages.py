@@ -6,8 +6,9 @@ shared one is at, where that is within its range:
 
     for (f.s0.fused.y, min, union) { if (f's y is in range) for (f.s0.y, ..., 1) {...}   if (g's y is in range) for (g.s0.y, ..., 1) {...} }
 
-Values never depend on it: the Funcs of a group may not call each other, and stages of one Func share only loops that every stage of it
-treats point by point. Behaviour: Halide's compute_with (src/ScheduleFunctions.cpp).
+A stage with specializations chooses one inside the loops that it shares, which all of them have. Values never depend on it: the Funcs of a
+group may not call each other, and stages of one Func share only loops that every stage of it treats point by point. Behaviour: Halide's
+compute_with (src/ScheduleFunctions.cpp).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.function import OUTERMOST, Function, LoopAlignStrategy, LoopLevel, Split, root_level
 from ..ir.simplify import simplify
+from ..ir.traverse import free_variables, substitute
 from .apply_splits import var
 from .buffers import error
 from .environment import Environment, callees
@@ -38,10 +40,8 @@ class SharedLoop:
 
     def lets(self) -> list[tuple[str, n.Expr]]:
         """The stages' loop variables, and what follows from them alone, for what is computed here and read by any of them."""
-        return [
-            *self.values.items(),
-            *((c.name, c.value) for nest, depth in self.members for d in range(depth + 1) for c in nest.between(d) if c.name),
-        ]
+        containers = [c for nest, depth in self.members for way in nest.ways() for d in range(depth + 1) for c in way.between(d)]
+        return [*self.values.items(), *((c.name, c.value) for c in containers if c.name)]
 
 
 @dataclass(frozen=True)
@@ -141,9 +141,9 @@ def _edges(nests: Sequence[StageNest]) -> list[_Edge]:
             if one.function.extern is not None:
                 raise CompileError(f"{_title(nest)} is scheduled compute_with({_title(parent)}, {level.var}), but {_title(one)} is an "
                                    f"extern stage, whose loops are not ours to share ({where})")
-            if one.specializations or one.failure is not None:
+            if one.failure is not None or any(s.failure is not None for s in one.specializations):
                 raise CompileError(f"{_title(nest)} is scheduled compute_with({_title(parent)}, {level.var}), but {_title(one)} has "
-                                   f"specializations; a stage that shares loops must not have any ({where})")
+                                   f"specialize_fail(); a stage that shares loops must not ({where})")
         depths = [_depth(one, level.var) for one in (nest, parent)]
         for one, depth in zip((nest, parent), depths):
             if depth is None:
@@ -156,12 +156,29 @@ def _edges(nests: Sequence[StageNest]) -> list[_Edge]:
         assert depths[0] is not None
         for level_index in range(depths[0]):
             _check_alike(nest, parent, level_index)
+            for one in (nest, parent):
+                if any(_shape(way, level_index) != _shape(one, level_index) for way in one.ways()):
+                    raise CompileError(f"{_title(nest)} is scheduled compute_with({_title(parent)}, {level.var}), but a specialization of "
+                                       f"{_title(one)} has other loops down to {level.var}; specialize what is inside of it only ({where})")
         out.append(_Edge(nest, parent, depths[0], schedule.fuse_align))
     return out
 
 
 def _variables(nest: StageNest) -> list[str]:
-    return [loop.name.removeprefix(nest.prefix) for loop in nest.loops]
+    return [loop.name.removeprefix(nest.loop_prefix) for loop in nest.loops]
+
+
+def _shape(nest: StageNest, k: int) -> tuple[object, ...]:
+    """What makes loop number `k` of a stage the same in each of its specializations; None for one that has no such loop."""
+    if k >= len(nest.loops):
+        return ()
+    loop, base = nest.loops[k], nest.prefix
+
+    def plain(e: n.Expr) -> n.Expr:
+        return substitute({name: var(base + name.removeprefix(nest.loop_prefix)) for name in free_variables(e)
+                           if name.startswith(nest.loop_prefix)}, e)
+
+    return _variables(nest)[k], loop.kind, plain(loop.min), plain(loop.extent)
 
 
 def _depth(nest: StageNest, v: str) -> int | None:
@@ -236,8 +253,7 @@ class _Emitter:
             if len(part) > 1:
                 out.append(self.shared(part, edges, level))
             else:
-                values = self.values.get(part[0], [])
-                out.append(_guarded(part[0], values, part[0].loops_at(values)))
+                out.append(_guarded(part[0], self.values.get(part[0], [])))
         return b.block(out)
 
     def shared(self, part: list[StageNest], edges: list[_Edge], level: int) -> n.Stmt:
@@ -253,8 +269,8 @@ class _Emitter:
             low, high = (first, last) if low is None or high is None else (b.min_(low, first), b.max_(high, last))
             self.values[s] = [*self.values.get(s, [])[:level], b.sub(var(name), shifts[s])]
         assert low is not None and high is not None
-        values = {s.loops[k].name: b.max_(b.min_(value, _range(s.loops[k])[1]), _range(s.loops[k])[0])
-                  for s in part for k, value in enumerate(self.values[s])}
+        values = {way.loops[k].name: b.max_(b.min_(value, _range(way.loops[k])[1]), _range(way.loops[k])[0])
+                  for s in part for way in s.ways() for k, value in enumerate(self.values[s])}
         self.register(SharedLoop(name, tuple((s, level + 1) for s in [root, *(s for s in part if s is not root)]), values))
         body = self.emit(part, level + 1)
         return b.block([*checks, n.For(name, low, b.add(b.sub(high, low), b.i32(1)), loop.kind, loop.partition, body)])
@@ -306,11 +322,12 @@ def _same_func_checks(part: list[StageNest], shifts: dict[StageNest, n.Expr], le
 
 
 def _splits(*nests: StageNest) -> list[Split]:
-    return [s for nest in nests for s in nest.definition.schedule.splits]
+    return [s for nest in nests for way in nest.ways() for s in way.definition.schedule.splits]
 
 
-def _guarded(nest: StageNest, values: Sequence[n.Expr], body: n.Stmt) -> n.Stmt:
-    """`body` where the shared loops are within the ranges of the stage's own."""
+def _guarded(nest: StageNest, values: Sequence[n.Expr]) -> n.Stmt:
+    """What a stage does where the shared loops are at `values`, if these are within the ranges of its own."""
+    body = nest.chosen(lambda way: way.loops_at(values))
     for v, loop, value in reversed(list(zip(_variables(nest), nest.loops, values))):
         if v == OUTERMOST:
             continue  # one iteration in every stage
@@ -324,6 +341,6 @@ def group_stmt(nests: Sequence[StageNest], register: Callable[[SharedLoop], None
     edges = _edges(nests)
     out = []
     for part in _in_order(_connected(nests, edges)):
-        lets = [let for s in part for let in s.frozen_bounds()]
+        lets = [let for s in part for way in s.ways() for let in way.frozen_bounds()]
         out.append(b.let_stmts(lets, _Emitter(edges, register).emit(part, 0)))
     return b.block(out)

@@ -8,7 +8,7 @@ asks for. Source: the tail strategies are those of Halide (src/ApplySplit.cpp, S
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..ir import build as b
@@ -92,19 +92,31 @@ class StageNest:
         """How many loops are run here: those of an extern stage's own come last, and are its function's."""
         return sum(loop.kind is not n.ForType.Extern for loop in self.loops)
 
-    def region_lets(self, depth: int) -> list[tuple[str, n.Expr]]:
-        """The symbols of the region of each variable inside loop number `depth - 1`, with their values."""
-        lets: list[tuple[str, n.Expr]] = []
-        for v, interval in self.region(depth).items():
-            assert interval.min is not None and interval.max is not None
-            lets += [(f"{self.prefix}{v}.min", interval.min), (f"{self.prefix}{v}.max", interval.max)]
-        return lets
+    def ways(self) -> tuple[StageNest, ...]:
+        """This nest and those of the specializations."""
+        return (self, *(s.nest for s in self.specializations))
+
+    def region_lets(self, depth: int, any_way: bool = False) -> list[tuple[str, n.Expr]]:
+        """The symbols of the region of each variable inside loop number `depth - 1`, with their values; with `any_way` those of the
+        specialization that runs, all of which have these loops."""
+        ends = {(v, end): e for v, interval in self.region(depth).items() for end, e in (("min", interval.min), ("max", interval.max))}
+        for s in reversed(self.specializations if any_way else []):
+            for v, interval in s.nest.region(depth).items():
+                for end, e in (("min", interval.min), ("max", interval.max)):
+                    other = ends[v, end]
+                    assert e is not None and other is not None
+                    ends[v, end] = b.select(s.condition, e, other)
+        return [(f"{self.prefix}{v}.{end}", e) for (v, end), e in ends.items() if e is not None]
 
     def stmt(self) -> n.Stmt:
         """The whole nest: that of the first specialization whose condition holds, else this one."""
-        body = self.loop_stmt() if self.failure is None else self.failure
+        return self.chosen(StageNest.loop_stmt)
+
+    def chosen(self, loops: Callable[[StageNest], n.Stmt]) -> n.Stmt:
+        """What `loops` makes of the first specialization whose condition holds, else of this nest."""
+        body = loops(self) if self.failure is None else self.failure
         for s in reversed(self.specializations):
-            body = n.IfThenElse(s.condition, s.nest.loop_stmt() if s.failure is None else s.failure, body)
+            body = n.IfThenElse(s.condition, loops(s.nest) if s.failure is None else s.failure, body)
         return body
 
     def loop_stmt(self) -> n.Stmt:

@@ -37,7 +37,7 @@ class _Prefetcher:
         self.realized: dict[str, n.Realize] = {}
         self.wanted: dict[str, list[tuple[StageNest, Prefetch]]] = {}
         for stage in nests.stages:
-            for nest in (stage, *(s.nest for s in stage.specializations)):
+            for nest in stage.ways():
                 for p in nest.definition.schedule.prefetches:
                     self.wanted.setdefault(nest.loop_prefix + p.at, []).append((nest, p))
 

@@ -35,7 +35,7 @@ class Nests:
     def add(self, nest: StageNest) -> None:
         """Append a stage."""
         self.stages.append(nest)
-        for one in (nest, *(s.nest for s in nest.specializations)):
+        for one in nest.ways():
             for i, loop in enumerate(one.loops):
                 self.by_loop[loop.name] = one, i + 1
 

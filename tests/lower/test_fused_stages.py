@@ -56,6 +56,18 @@ def wanted() -> np.ndarray:
     return f(X, Y) + 2 * f(X + 1, Y) + 3 * g(X + 1, Y + 2) + X * (Y - 3) + 5
 
 
+def specialized(first: bool | None, second: bool | None) -> Callable[[Funcs], object]:
+    """Inside of the loop that is shared f, g or both have other loops where their Params hold."""
+    def schedule(s: Funcs) -> None:
+        s.at_root().g.compute_with(s.f, y)
+        s.p.compute_at(s.f, y)
+        for k, (f, holds) in enumerate(((s.f, first), (s.g, second))):
+            if holds is not None:
+                f.specialize(hl.Param(hl.Bool(), f"first{k}", False)).unroll(x, 2, hl.TailStrategy.GuardWithIf)
+                f.specialize(hl.Param(hl.Bool(), f"then{k}", holds)).split(x, xo, xi, 4, hl.TailStrategy.GuardWithIf).reorder(xo, xi).vectorize(xo, 3)
+    return schedule
+
+
 LEGAL: dict[str, Callable[[Funcs], object]] = {
     "one loop": lambda s: s.at_root().g.compute_with(s.f, y),
     "both loops": lambda s: s.at_root().g.compute_with(s.f, x),
@@ -75,6 +87,8 @@ LEGAL: dict[str, Callable[[Funcs], object]] = {
                                     s.g.compute_with(s.f, yi, Align.AlignEnd), s.h.compute_with(s.f, yo), s.p.compute_at(s.f, yo)),
     "a vectorized loop": lambda s: (s.at_root().each(lambda k: k.vectorize(x, 4)), s.g.compute_with(s.f, x)),
     "inside a consumer": lambda s: (s.each(lambda k: k.compute_at(s.out, y)), s.g.compute_with(s.f, x), s.h.compute_with(s.g, y)),
+    "a specialization of the first": specialized(True, None), "not that of the first": specialized(False, None),
+    "a specialization of the second": specialized(None, True), "specializations of both": specialized(True, True), "of one of them": specialized(False, True),
     "sliding along a consumer": lambda s: (s.each(lambda k: k.store_root().compute_at(s.out, y)), s.g.compute_with(s.f, y)),
 }
 
@@ -87,7 +101,7 @@ def test_values_stay(name: str) -> None:
     np.testing.assert_array_equal(interpreted(s.out, SHAPE).T, wanted())
 
 
-@pytest.mark.parametrize("name", ["updates", "guarded, parallel"])
+@pytest.mark.parametrize("name", ["updates", "guarded, parallel", "specializations of both"])
 def test_compiled_too(name: str) -> None:
     s = Funcs()
     LEGAL[name](s)
@@ -128,7 +142,11 @@ REFUSED: dict[str, tuple[Callable[[Funcs], object], list[str]]] = {
     "other depth": (lambda s: s.at_root().g.reorder(y, x).compute_with(s.f, y), ["y is loop number 3 of g", "number 2 of f"]),
     "other names": (lambda s: s.at_root().g.rename(y, yo).compute_with(s.f, x), ["called yo in one and y in the other"]),
     "no order": (lambda s: (s.at_root().g.compute_with(s.f.update(0), y), s.f.compute_with(s.g.update(0), y)), ["f", "g", "order"]),
-    "a specialization": (lambda s: (s.at_root().g.compute_with(s.f, y), s.f.specialize(hl.Param(hl.Bool(), "p_with"))), ["has specializations"]),
+    "specialize_fail": (lambda s: (s.at_root().g.compute_with(s.f, y), s.f.specialize_fail("no")), ["has specialize_fail()"]),
+    "a specialization with other loops": (lambda s: (s.at_root().g.compute_with(s.f, y), s.f.specialize(hl.Param(hl.Bool(), "p_with")).parallel(y)),
+                                          ["specialization of f", "other loops down to y"]),
+    "a specialization that splits what is shared": (
+        lambda s: (s.at_root().g.compute_with(s.f, y), s.g.specialize(hl.Param(hl.Bool(), "p_with")).split(y, y, yi, 2)), ["specialization of g", "down to y"]),
     "stages of one Func along a part": (lambda s: (s.at_root().each(lambda k: k.split(y, yo, yi, 4)), s.f.update(0).split(y, yo, yi, 4),
                                                    s.f.compute_with(s.g, yi), s.f.update(0).compute_with(s.g, yi)), ["share loop yo", "another iteration"]),
 }

@@ -30,7 +30,7 @@ class Scheduler(StageScheduler):
                             steps = max(steps - 2, 0)
                         for _ in range(steps):
                             self.step(g, s)
-                        if self.often("rewritten", 30):
+                        if self.often("rewritten", 5 if self.focus == "shared" else 30):
                             self.specialize(g, s)
                         if self.focus == "concurrent" and self.chance(2):
                             self.parallel_outermost(s)
