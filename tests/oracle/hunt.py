@@ -68,7 +68,8 @@ def _child(case: Runnable, report: int, seconds: int) -> None:
     """What the child does: the case, within bounds; how it failed goes to the pipe."""
     if "san." not in os.environ.get("LD_PRELOAD", ""):
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    signal.alarm(seconds)
+    signal.setitimer(signal.ITIMER_PROF, seconds)  # of its own; of the C compiler's and of waiting, on a busy machine, much more
+    signal.alarm(5 * seconds)
     os.dup2(report, 2)
     os.dup2(report, 1)
     try:
@@ -82,7 +83,7 @@ def outcome(status: int) -> str:
     """What a child's exit status means; empty when all is well, or when the schedule was refused."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
-        return "took too long" if number == signal.SIGALRM else f"crashed with {signal.Signals(number).name}"
+        return "took too long" if number in (signal.SIGALRM, signal.SIGPROF) else f"crashed with {signal.Signals(number).name}"
     return "" if os.WEXITSTATUS(status) in (0, REFUSED) else "failed"
 
 
