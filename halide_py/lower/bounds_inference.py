@@ -177,6 +177,7 @@ class BoundsInference:
 
     def __init__(self, nests: Nests, stages: list[Stage], trusted: set[str]) -> None:
         self.nests, self.stages, self.trusted = nests, stages, trusted
+        self.nest_of = {(s.name, s.nest.index): s.nest for s in stages}
         self.productions: dict[n.Stmt, frozenset[str]] = {}
         self.queries = itertools.count()
 
@@ -190,12 +191,31 @@ class BoundsInference:
 
     def box_of(self, stage: Stage, producing: Sequence[StageNest], inner: frozenset[str], at_root: bool) -> Box | None:
         """What is required of `stage` by the consumers that run here: the stages `producing`, and those produced `inner`."""
-        boxes = [stage.output_box] if at_root and stage.output_box is not None else []
+        boxes = self.boxes_of(stage, producing, inner, at_root)
+        if not boxes:
+            return None
+        f = stage.nest.function
+        update = next((s for s in self.stages if s.name == f.name and (f.name, s.nest.index) in boxes), None)
+        if update is None or len(boxes) == 2 or f.extern is not None:
+            return merge_boxes(*boxes.values())
+        # An update that reads what it replaces needs all that is required of itself: with hundreds of them nothing is united twice.
+        within, own = self.boxes_of(update, producing, inner, at_root).values(), boxes[f.name, update.nest.index]
+        ends = [Interval(*(var(f"{update.nest.prefix}{v}.{end}") for end in ("min", "max"))) for v in f.args]
+        free = [own[d] == ends[d] and all(bound.var != v for bound in f.schedule.bounds) for d, v in enumerate(f.args)]
+        known = [{box[d] for box in within} if free[d] else set() for d in range(len(f.args))]
+        parts = [Box([own[d] if i in known[d] else i for d, i in enumerate(box.intervals)], box.used) for box in boxes.values()]
+        return merge_boxes(*{(*part.intervals, part.used): part for part in parts}.values())
+
+    def boxes_of(
+        self, stage: Stage, producing: Sequence[StageNest], inner: frozenset[str], at_root: bool
+    ) -> dict[tuple[str, int], Box]:
+        """What each of them requires; under a name that no Func has what an output is asked for."""
+        boxes = {("", 0): stage.output_box} if at_root and stage.output_box is not None else {}
         for (consumer, index), required in stage.required.items():
             here = any(nest.function.name == consumer and nest.index == index for nest in producing)
             if here or consumer in inner:
-                boxes.append(required if here or stage.name in self.trusted else self.asked_by(consumer, index, required))
-        return merge_boxes(*boxes) if boxes else None
+                boxes[consumer, index] = required if here or stage.name in self.trusted else self.asked_by(consumer, index, required)
+        return boxes
 
     def relies(self, stage: Stage) -> bool:
         """Whether a stage reads a Func whose every value is relied upon."""
@@ -203,7 +223,7 @@ class BoundsInference:
 
     def asked_by(self, consumer: str, index: int, required: Box) -> Box:
         """What is read for the region asked of a consumer, without what its loops compute beyond it."""
-        nest = next(s.nest for s in self.stages if s.name == consumer and s.nest.index == index)
+        nest = self.nest_of[consumer, index]
         asked = {
             f"{nest.prefix}{v}.{end}": var(f"{nest.prefix}{v}.{end}_required")
             for v in nest.covers
