@@ -16,7 +16,7 @@ from ..ir.boxes import boxes_required
 from ..ir.function import Definition, Function
 from ..ir.interval import FuncValues, Interval, bounds_of_expr
 from ..ir.intrinsics import intrinsic
-from ..ir.simplify import simplify
+from ..ir.simplify import constant_bound, simplify
 from ..ir.traverse import Rec, nodes_of, rewrite
 from ..ir.types import INT32
 from ..lower.bounds_inference import function_values
@@ -26,6 +26,7 @@ from .inlined import read_without_bounds, with_bodies
 from .sweep import expand_lets
 
 Region = tuple[Interval, ...]
+_FAR = 1 << 30  # what may be anything of its type has no end
 
 
 @dataclass
@@ -162,16 +163,20 @@ def union(a: Region, c: Region) -> Region:
 
 
 def usable(i: Interval) -> Interval:
-    """An interval without the ends that no reduction domain can have: they may use constants and parameters only."""
+    """An interval with ends that a reduction domain can have, of constants and parameters: an end that reads data is at what it can be at
+    most."""
 
-    def end(e: n.Expr | None) -> n.Expr | None:
-        if e is None:
+    def end(e: n.Expr | None, upper: bool) -> n.Expr | None:
+        if e is None or e.type is not INT32:
             return None
         free = any(v.param is None for v in nodes_of(e, n.Variable))
         data = any(c.call_type in (n.CallType.Halide, n.CallType.Image) for c in nodes_of(e, n.Call))
-        return None if free or data or e.type is not INT32 else e
+        if not free and not data:
+            return e
+        limit = constant_bound(e, upper)
+        return None if limit is None or abs(limit) > _FAR else b.i32(limit)
 
-    return Interval(end(i.min), end(i.max))
+    return Interval(end(i.min, False), end(i.max, True))
 
 
 class Regions:

@@ -10,7 +10,7 @@ Walther, Evaluating Derivatives, 2nd ed., section 3.2 (incremental reverse mode)
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from ..ir.simplify import simplify
 from ..ir.traverse import Rec, free_variables, nodes_of, rewrite, substitute
 from ..lang.expr import Expr, to_node
 from ..lang.promotion import literal
+from ..lower.select_guards import decides
 from .rule_table import Hook, ask, place_of
 from .rules import find_rule, registered
 from .singular import may_be_singular, quiet
@@ -84,9 +85,8 @@ def _order(roots: Iterable[n.Expr]) -> list[n.Expr]:
         found = done.get(e)
         if found is None:
             done[e] = found = is_leaf(e)
-            if isinstance(e, n.Reinterpret):  # bits of floats hide in integers here; that has no rule, and may not pass for a constant
-                found = any(map(is_leaf, nodes_of(e, (n.Call, n.Variable))))
-                done[e] = found
+            if isinstance(e, (n.Reinterpret, n.Cast)) and bits_of_floats(e):  # that has no rule, and may not pass for a constant
+                done[e] = found = True
             elif not found and e.type.is_float():
                 found = sum(map(visit, e.children())) > 0  # of all of them: each that depends on a leaf is listed
                 done[e] = found
@@ -97,6 +97,16 @@ def _order(roots: Iterable[n.Expr]) -> list[n.Expr]:
     for root in roots:
         visit(root)
     return order
+
+
+def bits_of_floats(e: n.Expr) -> n.Expr | None:
+    """The Reinterpret that makes an integer of the bits of a leaf, or a float of integers that depend on one, in what `e` is computed from
+    by arithmetic of integers; conditions and indices may look at bits."""
+    if isinstance(e, n.Reinterpret):
+        return e if any(map(is_leaf, nodes_of(e, (n.Call, n.Variable)))) else None
+    if e.type.is_bool() or isinstance(e, n.Call) and e.call_type in (n.CallType.Halide, n.CallType.Image):
+        return None
+    return next(filter(None, (bits_of_floats(k) for k in e.children() if e.mask & n.Reinterpret.bit and not k.type.is_float())), None)
 
 
 def expand_lets(e: n.Expr) -> n.Expr:
@@ -132,7 +142,8 @@ def reverse(
         if b.is_zero(adjoint.value) or b.is_false(adjoint.guard):
             continue
         if keep is not None and isinstance(e, (n.Add, n.Sub)) and not _is_cheap(adjoint) and _stand_under(e, active):
-            adjoint = keep(adjoint)
+            kept = keep(adjoint)
+            adjoint = kept if _is_linear(e, active) or not decides(adjoint.guard, e) else Term(kept.value, adjoint.guard)
         if is_leaf(e):
             leaves.append((e, adjoint))
             continue
@@ -151,7 +162,8 @@ def rule_for(e: n.Expr, where: str) -> Hook:
     row = e.func if isinstance(e, n.Call) else None
     if isinstance(row, ExternFunction) and row.auto and registered(row) is None:
         return _translated(row, where)
-    return find_rule(e, where)
+    bits = bits_of_floats(e) if isinstance(e, n.Cast) else None
+    return find_rule(e if bits is None else bits, where)
 
 
 def _translated(row: ExternFunction, where: str) -> Hook:
@@ -178,6 +190,18 @@ def _is_cheap(t: Term) -> bool:
         else:
             return False
     return b.is_true(t.guard) and (b.as_const(e) is not None or isinstance(e, n.Call) and e.call_type is n.CallType.Halide)
+
+
+def _is_linear(e: n.Expr, active: Container[n.Expr]) -> bool:
+    """Whether leaves are added up, times constants: the partials read nothing, so they need no condition where the adjoint is 0."""
+    todo = [e]
+    while todo:
+        e = todo.pop()
+        if isinstance(e, (n.Add, n.Sub, n.Cast)) or isinstance(e, n.Mul) and (b.as_const(e.a) is not None or b.as_const(e.b) is not None):
+            todo += [k for k in e.children() if k in active]
+        elif not is_leaf(e):
+            return False
+    return True
 
 
 def _stand_under(e: n.Expr, active: set[n.Expr]) -> bool:

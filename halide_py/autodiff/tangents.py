@@ -33,7 +33,7 @@ from .rules import find_rule
 from .schedule import default_schedule
 from .singular import may_be_singular, quiet
 from .stages import Stage, is_own, stage_of
-from .sweep import Term, ask_hook, is_leaf, rule_for
+from .sweep import Term, ask_hook, bits_of_floats, is_leaf, rule_for
 
 Seeds = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
 
@@ -160,8 +160,9 @@ class _Forward:
     def _tangent(self, e: n.Expr, where: str) -> n.Expr | None:
         if is_leaf(e):
             return self._of_leaf(e)
-        if isinstance(e, n.Reinterpret) and any(is_leaf(c) and self._of_leaf(c) is not None for c in nodes_of(e, (n.Call, n.Variable))):
-            find_rule(e, where)  # raises: bits of floats may not pass for constants
+        bits = bits_of_floats(e) if isinstance(e, (n.Reinterpret, n.Cast)) else None
+        if bits is not None and any(is_leaf(c) and self._of_leaf(c) is not None for c in nodes_of(bits, (n.Call, n.Variable))):
+            find_rule(bits, where)  # raises: bits of floats may not pass for constants
         if not e.type.is_float():
             return None
         operands = e.children()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from . import nodes as n
@@ -22,6 +23,16 @@ def _variable(b: Bounds, e: n.Variable) -> Interval:
     if found is None:
         return Interval(e, e) if e.type.is_scalar() else type_interval(e.type)
     return _limited(b, found, {e: 1}, 0) if b.limits else found
+
+
+def _leaf(rule: Callable[[Bounds, Any], Interval]) -> Callable[[Bounds, Any], Interval]:
+    """The rule of what a linear form takes as a whole: conditions may speak of it."""
+
+    def limited(b: Bounds, e: Any) -> Interval:
+        found = rule(b, e)
+        return _limited(b, found, {e: 1}, 0) if b.limits and e.type.overflow_is_undefined() else found
+
+    return limited
 
 
 def _limited(b: Bounds, i: Interval, terms: linear.Terms, constant: int) -> Interval:
@@ -348,7 +359,7 @@ def _reduce(b: Bounds, e: n.VectorReduce) -> Interval:
 
 RULES.update({
     n.IntImm: lambda b, e: Interval(e, e), n.UIntImm: lambda b, e: Interval(e, e), n.FloatImm: lambda b, e: Interval(e, e),
-    n.Variable: _variable, n.Add: _arithmetic, n.Sub: _arithmetic, n.Mul: _arithmetic, n.Div: _div, n.Mod: _mod,
+    n.Variable: _variable, n.Add: _arithmetic, n.Sub: _arithmetic, n.Mul: _arithmetic, n.Div: _leaf(_div), n.Mod: _leaf(_mod),
     n.Min: _extremum, n.Max: _extremum, n.Select: _select, n.Cast: _cast, n.Let: _let, n.Ramp: _ramp, n.Shuffle: _shuffle,
     n.Broadcast: lambda b, e: b.bounds(e.value), n.VectorReduce: _reduce,
     **dict.fromkeys((n.EQ, n.NE, n.LT, n.LE, n.GT, n.GE, n.And, n.Or, n.Not), _condition)})

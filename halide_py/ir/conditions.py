@@ -118,6 +118,7 @@ def _at_least(b: Bounds, terms: linear.Terms, k: int) -> None:
     if fixed.max is not None:  # varying >= -fixed
         low = b.simple(n.Sub(const(t, 0), fixed.max))
         b.limits.append((varying, low, None))
+        b.memo.clear()
     for e, w in varying.items():
         if type(e) is not n.Variable or e.name not in b.scope:
             continue

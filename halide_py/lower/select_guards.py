@@ -25,7 +25,7 @@ def _is_limited(e: n.Expr) -> bool:
     return isinstance(e, n.Call) and e.name in ("unsafe_promise_clamped", "if_then_else")
 
 
-def _decides(condition: n.Expr, branch: n.Expr) -> bool:
+def decides(condition: n.Expr, branch: n.Expr) -> bool:
     """Whether the condition limits an index of a Func or image called in the branch."""
     if not branch.mask & n.Call.bit:
         return False
@@ -36,7 +36,11 @@ def _decides(condition: n.Expr, branch: n.Expr) -> bool:
         if c.call_type not in (n.CallType.Halide, n.CallType.Image):
             continue
         for a in c.args:
-            if b.as_int(a) is not None or _is_limited(a) or isinstance(a, n.Select):
+            if b.as_int(a) is not None or isinstance(a, n.Select):
+                continue
+            if _is_limited(a):
+                if any(k is a for k in nodes_of(condition, type(a))):  # the condition limits it further
+                    return True
                 continue
             if names & free_variables(a).keys() or not remainders.isdisjoint(nodes_of(a, n.Mod)):
                 return True
@@ -165,7 +169,7 @@ def guard_selects(e: n.Expr) -> n.Expr:
             inner = b.select(rest, new.true_value, new.false_value)
         if b.is_true(plain):
             return new if promised is new.true_value else inner
-        if promised is new.true_value and not (_decides(plain, inner) or _decides(plain, new.false_value)):
+        if promised is new.true_value and not (decides(plain, inner) or decides(plain, new.false_value)):
             return new
         return n.Call(new.type, "if_then_else", (plain, inner, new.false_value), n.CallType.PureIntrinsic)
 
@@ -180,13 +184,13 @@ def guard_selects(e: n.Expr) -> n.Expr:
 
     def conjunction(c: n.And, rec: Rec) -> n.Expr:
         plain, rest = _parts(c)
-        if b.is_true(plain) or not _decides(plain, rest):
+        if b.is_true(plain) or not decides(plain, rest):
             return c.map_children(rec)  # type: ignore[no-any-return]
         return n.Call(c.type, "if_then_else", (plain, rec(rest), b.FALSE), n.CallType.PureIntrinsic)
 
     def disjunction(c: n.Or, rec: Rec) -> n.Expr:
         plain, rest = _alternatives(c)
-        if b.is_false(plain) or not _decides(plain, rest):
+        if b.is_false(plain) or not decides(plain, rest):
             return c.map_children(rec)  # type: ignore[no-any-return]
         return n.Call(c.type, "if_then_else", (plain, b.TRUE, rec(rest)), n.CallType.PureIntrinsic)
 

@@ -59,6 +59,8 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     "gather and scatter": (scatter_and_gather, r"Update 0 of Func swapped.*gather\(\) or scatter\(\)"),
     "bits of a float": (lambda: hl.propagate_adjoints(defined("f", hl.reinterpret(hl.Float(32), hl.reinterpret(hl.UInt(32), b[x]) & 1))),
                         "Reinterpret.*stop_gradient"),
+    "a logarithm by bits": (lambda: hl.propagate_adjoints(defined("f", hl.f32(hl.reinterpret(hl.Int(32), b[x]) - 127))), "Reinterpret.*stop_gradient"),
+    "forward by bits": (lambda: hl.propagate_tangents(defined("f", hl.f32(hl.reinterpret(hl.Int(32), b[x]) - 127)), [(b, b)]), "Reinterpret.*stop_gradient"),
     "integer output": (lambda: hl.propagate_adjoints(defined("f", hl.i32(b[x]))), "whose values are integers"),
     "undefined output": (lambda: hl.propagate_adjoints(hl.Func("nothing")), "nothing.* has no definition"),
     "several values": (two_values, r"Func pair\S*, which has 2 values"),

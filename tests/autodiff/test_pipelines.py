@@ -584,3 +584,16 @@ def test_a_recursion_over_one_of_the_dimensions_of_an_input() -> None:
         return total(f, 3, 3)
 
     check(build, rng.normal(size=(3, 3)))
+
+
+def test_a_running_product_beside_what_it_is_made_of() -> None:
+    """Compositing along rays: the tape's places are remainders, and what is at the last of them is not in the input."""
+    density, S = np.random.default_rng(5).uniform(0.1, 1.5, size=5), 5
+    b, through, r, s, loss = hl.Buffer(density), hl.Func("through"), hl.RDom([(1, S)]), hl.RDom([(0, S)]), hl.Func("loss")
+    through[x] = hl.f64(1)
+    through[r] = through[r - 1] * hl.exp(-b[r - 1])
+    loss[()] = hl.f64(0)
+    loss[()] += through[s] * b[s]
+    t = np.exp(-np.concatenate([[0], np.cumsum(density)[:-1]]))
+    expected = t - np.array([(t * density)[i + 1:].sum() for i in range(S)])
+    np.testing.assert_allclose(np.array(hl.propagate_adjoints(loss)[b].realize([S])), expected, rtol=1e-12)

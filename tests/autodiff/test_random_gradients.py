@@ -39,9 +39,10 @@ loss[()] += f[s.x, s.y] * hl.f64(s.x) + P[s.x - 1, s.x + 2] + (P[0, 1] + Q[2] + 
 """.splitlines(), compiled=True)
 
 
-@pytest.mark.parametrize("seed", [201, 202])
+@pytest.mark.parametrize("seed", [201, 202, 3024, 3028])
 def test_second_derivatives_of_random_pipelines(seed: int) -> None:
-    check(script(seed, 2), second=True)
+    """3024: a sum that is put into a Func stands under a condition, which keeps an input in range. 3028: an index that one element says is clamped."""
+    check(script(seed, 1 if seed == 3024 else 2), second=True)
 
 
 @pytest.mark.parametrize("seed", [40000, 40001, 50001])

@@ -249,6 +249,22 @@ def test_one_part_of_a_condition_keeps_the_others_in_range(form: str) -> None:
     assert out.tolist() == (11 * expected).tolist()
 
 
+@pytest.mark.parametrize("form", ["remainder", "neighbour", "mixed", "quotient"])
+def test_a_condition_on_what_limits_itself(form: str) -> None:
+    """x % 6 is below 6 anyway, and below 5 where the condition holds."""
+    im, f, x = image("data", 1), hl.Func("f"), hl.Var("x")
+    condition, value = {"remainder": (x % 6 < 5, im[x % 6]), "neighbour": ((x % 6 > 0) & (x % 6 < 5), im[x % 6] + im[x % 6 - 1]),
+                        "mixed": ((x * 7) % 9 < 5, im[(x * 7) % 9]), "quotient": (x / 2 < 3, im[x / 2 + 2])}[form]
+    f[x] = hl.select(condition, value, -1)
+    f.vectorize(x, 4)
+    at, data, out = np.arange(16), np.array([3, 0, 1, 7, 2], np.int32), array(16)
+    i = {"remainder": at % 6, "neighbour": at % 6, "mixed": at * 7 % 9, "quotient": at // 2 + 2}[form]
+    holds = (i < 5) & ((i > 0) | (form != "neighbour"))
+    expected = np.where(holds, data[np.clip(i, 0, 4)] + (data[np.clip(i - 1, 0, 4)] if form == "neighbour" else 0), -1)
+    run_lowered(compiled(f, im), [data, out])
+    assert out.tolist() == expected.tolist()
+
+
 def test_concatenation_reads_nothing_outside() -> None:
     left, right = image("left", 1), image("right", 1)
     f, x = hl.Func("cat"), hl.Var("x")
