@@ -6,7 +6,7 @@
  *
  * Largest errors against the exact value in units in the last place, by test, for float and double:
  * exp 1.1, log 0.9, sin and cos 1.6, tan 3.1, asin 2.5, acos 1.3, atan and atan2 2, sinh 2.5, cosh 1.6, tanh 2.7, asinh 2, acosh 2.7, atanh 2,
- * pow 0.51 and 1.1, hypot 1.3, erf (float) 1.4. Special values are those of C: exp(inf) = inf, log(-1) = NaN, pow(x, 0) = 1, signed
+ * pow 1 and 1.1, hypot 1.3, erf (float) 1.4. Special values are those of C: exp(inf) = inf, log(-1) = NaN, pow(x, 0) = 1, signed
  * zeros, subnormals in and out.
  *
  * Sources: Cody and Waite, Software Manual for the Elementary Functions (reduction of arguments); Sun's fdlibm (what is summed in which
@@ -116,9 +116,9 @@
     0x1.1745d2088b7aap-2) * z + 0x1.555555546528p-2) * z + 0x1.b6db6db6dc318p-2) * z + 0x1.3333333333331p-1)
 #define HL_POLY_LOG2_32(z) /* log2((1 + s) / (1 - s)) / s */ \
     (((0x1.ba1cc4p-2f * z + 0x1.274706p-1f) * z + 0x1.ec70e6p-1f) * z + 0x1.715476p+1f)
-#define HL_POLY_LOG2_64(z) \
-    (((((0x1.21b33efbe0813p-2 * z + 0x1.47952a5582c5dp-2) * z + 0x1.a61a2feadda12p-2) * z + 0x1.2776c291b9ec9p-1) * z + \
-    0x1.ec709dc53dd4ap-1) * z + 0x1.71547652b825p+1)
+#define HL_POLY_POW_LOG2(z, zz) /* the same for double */ \
+    (((0x1.21b33efbe0813p-2 * z + 0x1.47952a5582c5dp-2) * zz + (0x1.a61a2feadda12p-2 * z + 0x1.2776c291b9ec9p-1)) * zz + \
+    (0x1.ec709dc53dd4ap-1 * z + 0x1.71547652b825p+1))
 #define HL_POLY_EXP2_32(r) /* (2^r - 1) / r, |r| <= 1 / 2 */ \
     (((((0x1.446c82p-13f * r + 0x1.5f08a2p-10f) * r + 0x1.3b29e4p-7f) * r + 0x1.c6af6cp-5f) * r + 0x1.ebfbep-3f) * r + 0x1.62e43p-1f)
 #define HL_POLY_EXP2_64(r) /* to 2^-33 */ \
@@ -132,6 +132,15 @@
     (0x1.a092bp+0f * x + 0x1.a18c88p-13f))
 #define HL_POLY_ERF_EXP2(r, z) \
     (((0x1.446c82p-13f * r + 0x1.5f08a2p-10f) * z + (0x1.3b29e4p-7f * r + 0x1.c6af6cp-5f)) * z + (0x1.ebfbep-3f * r + 0x1.62e43p-1f))
+#define HL_POLY_POW_EXP2(r, z) /* 2^r - 1 less its first term, of which the last bits are here */ \
+    (z * ((z * 0x1.446c82p-13f + (0x1.5f08a2p-10f * r + 0x1.3b29e4p-7f)) * z + (0x1.c6af6cp-5f * r + 0x1.ebfbep-3f)) + r * -0x1.05c61p-29f)
+
+/* Whether products are added without rounding. */
+#if defined(__FMA__) || defined(__aarch64__) || defined(__ARM_FEATURE_FMA)
+#define HL_FUSES 1
+#else
+#define HL_FUSES 0
+#endif
 
 #define HL_ABS(F, I, T, x) ((F)((I)(x) & ~HL_SIGN_##T))
 #define HL_WITH_SIGN(F, I, T, x, s) ((F)((I)(x) | ((I)(s) & HL_SIGN_##T))) /* x >= 0 with the sign of s */
@@ -374,6 +383,30 @@ static inline __attribute__((always_inline, unused)) int hl_any_from_64(const vo
     return __builtin_ia32_ucmpq512_mask(words, (long long)least - (hl_words64){}, 5, (unsigned char)-1);
 #endif
     return (void)vector, (void)least, 0;
+}
+
+/* A vector `to` of the doubles that as many floats, or integers, are; gcc makes two halves of the generic form. */
+#define HL_WIDEN(to, D, from) \
+    D to;                     \
+    if (!hl_widen(&to, &from, sizeof to, 0)) to = __builtin_convertvector(from, D);
+#define HL_WIDEN_INTEGERS(to, D, from) \
+    D to;                              \
+    if (!hl_widen(&to, &from, sizeof to, 1)) to = __builtin_convertvector(from, D);
+static inline __attribute__((always_inline, unused)) int hl_widen(void *to, const void *from, unsigned long size, int integers) {
+#if defined(__AVX512F__) && !defined(__clang__)
+    if (size == 64) {
+        typedef double hl_wide __attribute__((vector_size(64)));
+        typedef float hl_floats __attribute__((vector_size(32)));
+        typedef int hl_integers __attribute__((vector_size(32)));
+        hl_floats f;
+        __builtin_memcpy(&f, from, 32);
+        const hl_wide wide = integers ? __builtin_ia32_cvtdq2pd512_mask((hl_integers)f, (hl_wide){}, (unsigned char)-1)
+                                      : __builtin_ia32_cvtps2pd512_mask(f, (hl_wide){}, (unsigned char)-1, 4);
+        __builtin_memcpy(to, &wide, 64);
+        return 1;
+    }
+#endif
+    return (void)to, (void)from, (void)size, (void)integers, 0;
 }
 
 /* Square roots of a whole vector in place where the machine has an instruction for its size, which the result tells. clang has other names

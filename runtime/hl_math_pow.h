@@ -31,9 +31,9 @@
     }                                                                                                                 \
     HL_MATH_FUNCTION F NAME(F x, F y) {                                                                               \
         const F sum = x * x + y * y, usual = NAME##_sqrt(sum);                                                        \
-        const HL_INT_##T least = HL_HYPOT_LEAST_BITS_##T;                                                             \
-        I rare = (I)((U)((I)sum - least) >= (unsigned HL_INT_##T)(HL_INFINITY_BITS_##T - HL_HYPOT_LEAST_BITS_##T));   \
-        if (HL_ANY(rare)) {                                                                                           \
+        const U above = (U)sum - HL_HYPOT_LEAST_BITS_##T;                                                             \
+        I rare = (I)(above >= (U){} + (HL_INFINITY_BITS_##T - HL_HYPOT_LEAST_BITS_##T));                              \
+        if (HL_ANY_FROM(T, above, (unsigned HL_INT_##T)(HL_INFINITY_BITS_##T - HL_HYPOT_LEAST_BITS_##T), rare)) {     \
             rare &= (((I)x | (I)y) & ~HL_SIGN_##T) != 0; /* zeros are common */                                       \
             if (HL_ANY(rare)) {                                                                                       \
                 const F scaled = NAME##_scaled(x, y);                                                                 \
@@ -81,38 +81,60 @@
 #define HL_POW_IS_SPECIAL(F, I, T, x, y)                                                                           \
     (((I)(x) < HL_SMALLEST_BITS_##T) | ((I)(x) >= HL_INFINITY_BITS_##T) | ~(HL_ABS(F, I, T, y) < HL_INFINITY_##T))
 
-/* Of floats: 2^(y log2(x)) in double. D and L: vectors of as many double and int64_t. */
-#define HL_MATH_POW_32(NAME, F, I, D, L)                                                                                 \
+/* Of floats: 2^(y log2(x)). The logarithm and the product are computed in doubles, of which as many as floats make D; what is left of the
+ * exponent beside an integer in floats again. HL_POW_PARTS is for as many floats as doubles fit a register, HL_MATH_POW_32 puts together
+ * what EXPONENTS and ANY give for all: the function itself, or one that takes halves apart. */
+#define HL_POW_SPLIT(F, I, x) /* 2^exponent m, sqrt(1/2) <= m < sqrt(2) */                                                \
+    const I exponent = ((I)x - HL_ROOT_HALF_BITS_32) >> HL_MANTISSA_32;                                                  \
+    const F m = (F)((I)x - (exponent << HL_MANTISSA_32));
+#define HL_POW_PARTS(NAME, F, I, D, L)                                                                                   \
     HL_POW_SPECIALS(NAME##_specials, F, I, 32)                                                                           \
-    HL_MATH_FUNCTION D NAME##_log2(F x, D scale) { /* less `scale` */                                                    \
-        const I exponent = ((I)x - HL_ROOT_HALF_BITS_32) >> HL_MANTISSA_32;                                              \
-        const F m = (F)((I)x - (exponent << HL_MANTISSA_32));                                                            \
-        const D f = __builtin_convertvector(m, D) - 1.0, k = __builtin_convertvector(exponent, D), s = f / (f + 2.0);    \
-        const D z = s * s;                                                                                               \
-        return s * HL_POLY_LOG2_64(z) + (k - scale);                                                                     \
+    HL_MATH_FUNCTION D NAME##_log2(F m, I exponent) {                                                                    \
+        HL_WIDEN(wide, D, m)                                                                                             \
+        HL_WIDEN_INTEGERS(k, D, exponent)                                                                                \
+        const D f = wide - 1.0, s = f / (wide + 1.0), z = s * s, zz = z * z;                                             \
+        return s * HL_POLY_POW_LOG2(z, zz) + k;                                                                          \
     }                                                                                                                    \
-    HL_MATH_FUNCTION F NAME##_exp2(D t) {                                                                                \
-        const D shifted = t + HL_ROUND_64, r = t - (shifted - HL_ROUND_64), e = r * HL_POLY_EXP2_64(r) + 1.0;            \
-        return __builtin_convertvector((D)((L)e + ((L)shifted << HL_MANTISSA_64)), F);                                   \
+    HL_MATH_FUNCTION F NAME##_exponents(F m, I exponent, F y, F *whole) {                                                \
+        HL_WIDEN(wide, D, y)                                                                                             \
+        const D t = wide * NAME##_log2(m, exponent), shifted = t + HL_ROUND_64, n = shifted - HL_ROUND_64;               \
+        *whole = __builtin_convertvector(n, F);                                                                          \
+        return __builtin_convertvector(t - n, F);                                                                        \
     }                                                                                                                    \
     HL_MATH_RARELY F NAME##_any(F x, F y) {                                                                              \
-        const F ax = HL_ABS(F, I, 32, x), zero = {}, raised = ax * 0x1p+24f, by = HL_SAME(F, 24.0f);                     \
-        const I tiny = (I)ax < HL_SMALLEST_BITS_32;                                                                      \
-        const F base = HL_SELECT(F, tiny, raised, ax), scale = HL_SELECT(F, tiny, by, zero);                             \
-        D t = __builtin_convertvector(y, D) * NAME##_log2(base, __builtin_convertvector(scale, D));                      \
+        const F ax = HL_ABS(F, I, 32, x), raised = ax * 0x1p+24f;                                                        \
+        const I tiny = (I)ax < HL_SMALLEST_BITS_32, scale = tiny & 24;                                                   \
+        const F base = HL_SELECT(F, tiny, raised, ax);                                                                   \
+        HL_POW_SPLIT(F, I, base)                                                                                         \
+        HL_WIDEN(wide, D, y)                                                                                             \
+        D t = wide * NAME##_log2(m, exponent - scale);                                                                   \
         const D low = HL_SAME(D, -200.0), high = HL_SAME(D, 200.0);                                                      \
         L b = t < low;                                                                                                   \
         t = HL_SELECT(D, b, low, t);                                                                                     \
         b = t > high;                                                                                                    \
         t = HL_SELECT(D, b, high, t);                                                                                    \
-        return NAME##_specials(x, y, NAME##_exp2(t));                                                                    \
-    }                                                                                                                    \
+        const D shifted = t + HL_ROUND_64, r = t - (shifted - HL_ROUND_64), e = r * HL_POLY_EXP2_64(r) + 1.0;            \
+        return NAME##_specials(x, y, __builtin_convertvector((D)((L)e + ((L)shifted << HL_MANTISSA_64)), F));            \
+    }
+#define HL_MATH_POW_32(NAME, F, I, U, EXPONENTS, ANY)                                                                    \
     HL_MATH_FUNCTION F NAME(F x, F y) {                                                                                  \
-        const I special = ((I)x < HL_SMALLEST_BITS_32) | ((I)x >= HL_INFINITY_BITS_32);                                  \
-        const D t = __builtin_convertvector(y, D) * NAME##_log2(x, (D){});                                               \
-        const L large = ~(HL_ABS(D, L, 64, t) < 200.0);                                                                  \
-        if (HL_ANY(special) || HL_ANY(large)) return NAME##_any(x, y);                                                   \
-        return NAME##_exp2(t);                                                                                           \
+        if (!HL_FUSES) return ANY(x, y); /* rounding the products, too, powers that are floats would not be exact */     \
+        HL_POW_SPLIT(F, I, x)                                                                                            \
+        F n;                                                                                                             \
+        const F r = EXPONENTS(m, exponent, y, &n), rr = r * r, line = r * 0x1.62e43p-1f + 1.0f;                          \
+        const F rest = r * 0x1.62e43p-1f + (1.0f - line), p = line + (rest + HL_POLY_POW_EXP2(r, rr));                   \
+        const F v = (F)((I)p + ((I)(n + HL_ROUND_32) << HL_MANTISSA_32));                                                \
+        /* At most so much is |y log2(x)|; below 125.5 all is normal. Known early, as waiting for n is not free. */      \
+        const F bound = HL_ABS(F, I, 32, y) * (HL_ABS(F, I, 32, __builtin_convertvector(exponent, F)) + 0.5f);           \
+        const U above = (U)x - HL_SMALLEST_BITS_32, size = (U)bound + (HL_NORMAL_BITS_32 - 0x42fb0000u);                 \
+        const I less = (I)(above < size);                                                                                \
+        const U most = HL_SELECT(U, less, size, above);                                                                  \
+        const I rare = (I)(most >= HL_NORMAL_BITS_32);                                                                   \
+        if (HL_ANY_FROM(32, most, HL_NORMAL_BITS_32, rare)) {                                                            \
+            const F w = ANY(x, y);                                                                                       \
+            return HL_SELECT(F, rare, w, v);                                                                             \
+        }                                                                                                                \
+        return v;                                                                                                        \
     }
 
 /* Of doubles: log2 and the product as sums of two numbers, of which the first has few enough bits to multiply without rounding. */

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from math import inf
+
+from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.intrinsics import ExternFunction
+from ..ir.intrinsics import ExternFunction, math_call
 from . import expressions
 from . import vectors as v
 from .ctypes_of import is_half, memory_type, short_type, value_bits, value_type
@@ -16,7 +19,6 @@ _REGISTERS = {("f32", 4): "ps", ("f32", 8): "ps256", ("f64", 2): "pd", ("f64", 4
 _OWN = "exp log pow sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh hypot".split()
 OWN_MATH = frozenset({*((name, bits) for name in _OWN for bits in (32, 64)),
                       *((name, 32) for name in ("erf", *(f"fast_{what}" for what in "exp log pow sin cos inverse inverse_sqrt".split())))})
-_IN_DOUBLE = ("pow",)  # of floats
 
 
 def call(em: Emitter, e: n.Call, row: ExternFunction, start: int, count: int) -> str:
@@ -80,6 +82,9 @@ def _vector_wrapper(em: Emitter, e: n.Call, row: ExternFunction, start: int, cou
 def _math(em: Emitter, e: n.Call, row: ExternFunction, start: int, count: int) -> str:
     t, name = e.type, row.name
     bits = value_bits(t)
+    simpler = em.written_out((e, "power"), lambda: _simpler_power(e), e.args) if name == "pow" else None
+    if simpler is not None:
+        return em.emit(simpler, start, count)
     if count > 1:
         text = _register_form(em, e, name, start, count)
         if text is not None:
@@ -92,6 +97,22 @@ def _math(em: Emitter, e: n.Call, row: ExternFunction, start: int, count: int) -
         return expressions.round_half(em, t, 1, text) if is_half(t) else text
     text = expressions.lane_by_lane(em, t, count, function, [em.lanes(a, start, count) for a in e.args])
     return expressions.round_half(em, t, count, text) if is_half(t) else text
+
+
+def _simpler_power(e: n.Call) -> n.Expr | None:
+    """A power that an instruction or two give exactly rounded; C's special values stay."""
+    x, t = e.args[0], e.type
+    exponent = b.as_const(e.args[1])
+    if exponent == 1:
+        return x
+    if exponent == 2:
+        return n.Mul(x, x)
+    if exponent == -1:
+        return n.Div(b.const(t, 1.0), x)
+    if exponent != 0.5:
+        return None
+    root = math_call("sqrt", n.Add(x, b.const(t, 0.0)))  # of -0, 0
+    return n.Select(n.EQ(x, b.const(t, -inf)), b.const(t, inf), root)
 
 
 def _libm(name: str, row: ExternFunction) -> str:
@@ -132,7 +153,7 @@ def _own(em: Emitter, e: n.Call, name: str, start: int, count: int) -> str:
     """A function of hl_math.h, made for the vector type; a scalar is a vector of one lane."""
     t, short = e.type, short_type(e.type)
     if count > 1:
-        text = _own_vector(em, name, short, _vector_args(em, e, start, count), count)
+        text = f"{_own_function(em, name, short, count)}({', '.join(_vector_args(em, e, start, count))})"
         return expressions.round_half(em, t, count, text) if is_half(t) else text
     function, vector, scalar = _own_function(em, name, short, 1), em.vector_type(short, 1), value_type(t)
     args = [em.emit(a, start if a.type.is_vector() else 0, 1) for a in e.args]
@@ -148,30 +169,35 @@ def _own(em: Emitter, e: n.Call, name: str, start: int, count: int) -> str:
     return expressions.round_half(em, t, 1, text) if is_half(t) else text
 
 
-def _own_vector(em: Emitter, name: str, short: str, args: list[str], count: int) -> str:
-    """What computes floats in doubles takes half as many at once, as fit a register."""
-    width = em.machine.native_lanes(64)
-    if short == "f64" or name not in _IN_DOUBLE or count <= width:
-        return f"{_own_function(em, name, short, count)}({', '.join(args)})"
-    named = [em.named(em.vector_type(short, count), a) for a in args]
-    parts = []
-    for k in range(0, count, width):
-        parts.append(
-            _own_vector(
-                em, name, short, [em.name(em.vector_type(short, width), v.shuffle(a, a, range(k, k + width))) for a in named], width
-            )
-        )
-    return v.join(em, short, parts, width)
-
-
 def _own_function(em: Emitter, name: str, short: str, count: int) -> str:
     """The function of a vector type, defined by a macro."""
     bits = short[1:]
-    macro, kinds = f"HL_MATH_{name.upper()}", [f"f{bits}", f"i{bits}", f"u{bits}"]
-    if name in _IN_DOUBLE:
-        macro += f"_{bits}"
-        kinds = ["f32", "i32", "f64", "i64"] if bits == "32" else kinds
-    types = [em.vector_type(k, count) for k in kinds]
+    if (name, bits) == ("pow", "32"):
+        return _float_power(em, count)
+    macro = f"HL_MATH_{name.upper()}" + ("_64" if name == "pow" else "")
+    types = [em.vector_type(k, count) for k in (f"f{bits}", f"i{bits}", f"u{bits}")]
     function = f"hl_{name}_{types[0]}"
-    em.unit.math[f"{macro}({', '.join([function, *types, *([] if len(types) == 4 else [bits])])})"] = None
+    em.unit.math[f"{macro}({', '.join([function, *types, bits])})"] = None
+    return function
+
+
+def _float_power(em: Emitter, count: int) -> str:
+    """pow of floats. What it computes in doubles takes half as many at once, as fit a register."""
+    floats, integers, width = em.vector_type("f32", count), em.vector_type("i32", count), min(count, em.machine.native_lanes(64))
+    part = f"hl_pow_{em.vector_type('f32', width)}"
+    types = ", ".join(em.vector_type(kind, width) for kind in ("f32", "i32", "f64", "i64"))
+    em.unit.math[f"HL_POW_PARTS({part}, {types})"] = None
+    function = f"hl_pow_{floats}"
+    if count > width:
+        places, all_lanes = [range(k, k + width) for k in range(0, count, width)], range(count)
+        m, e, x, y = ([v.shuffle(a, a, lanes) for lanes in places] for a in "mexy")
+        piece, pieces = em.vector_type("f32", width), len(places)
+        exponents = "".join(f"const {piece} r{k} = {part}_exponents({m[k]}, {e[k]}, {y[k]}, &n{k}); " for k in range(pieces))
+        powers = "".join(f"const {piece} r{k} = {part}_any({x[k]}, {y[k]}); " for k in range(pieces))
+        joined = {of: v.shuffle(f"{of}0", f"{of}1", all_lanes) for of in "nr"}
+        em.unit.math[f"HL_MATH_FUNCTION {floats} {function}_exponents({floats} m, {integers} e, {floats} y, {floats} *n) {{ "
+                     f"{piece} n0, n1; {exponents}*n = {joined['n']}; return {joined['r']}; }}"] = None
+        em.unit.math[f"HL_MATH_RARELY {floats} {function}_any({floats} x, {floats} y) {{ {powers}return {joined['r']}; }}"] = None
+    whole = f"{function}, {floats}, {integers}, {em.vector_type('u32', count)}, {function}_exponents, {function}_any"
+    em.unit.math[f"HL_MATH_POW_32({whole})"] = None
     return function

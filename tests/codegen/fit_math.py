@@ -69,6 +69,7 @@ KERNELS = {
     "exp": Kernel(lambda r: (m.expm1(r) - r) / r**2 if r else F(1) / 2, -m.log(2) / 2 * F("1.0001"), m.log(2) / 2 * F("1.0001"), (4, 9), lambda r: r**2 + F("1e-18")),
     "log": Kernel(log_quotient, F(0), LOG_END, (2, 6), lambda z: z + F("1e-6")),
     "sin": Kernel(odd(m.sin, -F(1) / 6), F(0), TRIG_END, (2, 5), lambda z: z + F("1e-4")),
+    "fast sin": Kernel(odd(m.sin, -F(1) / 6), F(0), (m.pi / 2 * F("1.001")) ** 2, (2, None), lambda z: z + F("1e-4")),
     "cos": Kernel(lambda z: (m.cos(m.sqrt(z)) - 1 + z / 2) / z**2 if z > F(10) ** -15 else F(1) / 24, F(0), TRIG_END, (2, 5), lambda z: z * z + F("1e-4")),
     "atan": Kernel(odd(m.atan, -F(1) / 3), F(0), m.tan(m.pi / 8) ** 2 * F("1.0001"), (4, 10), lambda z: z + F("1e-4")),
     "asin": Kernel(odd(m.asin, F(1) / 6), F(0), F("0.25"), (4, 11), lambda z: z + F("1e-4")),

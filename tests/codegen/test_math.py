@@ -26,7 +26,7 @@ from halide_py.ir.types import Float
 
 # Largest errors of floats and of doubles, as hl_math.h states them.
 BOUNDS = {"exp": (1.1, 1.1), "log": (0.9, 0.9), "sin": (1.6, 1.6), "cos": (1.6, 1.6), "tan": (3.1, 3), "asin": (2.5, 2.5), "acos": (1.3, 1.3), "atan": (2, 2),
-          "atan2": (2, 2), "sinh": (2.5, 2.5), "cosh": (1.6, 1.6), "tanh": (2.7, 2.7), "asinh": (2, 2), "acosh": (2.7, 2.7), "atanh": (2, 2), "pow": (0.51, 1.1),
+          "atan2": (2, 2), "sinh": (2.5, 2.5), "cosh": (1.6, 1.6), "tanh": (2.7, 2.7), "asinh": (2, 2), "acosh": (2.7, 2.7), "atanh": (2, 2), "pow": (1.0, 1.1),
           "hypot": (1.3, 1.3), "erf": (1.4,)}
 CASES = [(name, bits) for name, bounds in BOUNDS.items() for bits in (32, 64)[:len(bounds)]]
 BLOCK = 1 << 14  # elements for each call of compiled code
@@ -266,3 +266,38 @@ def test_half_floats_round_once() -> None:
         wide = a.astype(np.float32)
         with np.errstate(all="ignore"):
             np.testing.assert_array_max_ulp(out, exact(name, *(wide,) * (1 + binary(name))).astype(np.float16), 1)
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize("exponent", [1.0, 2.0, -1.0, 0.5])
+def test_powers_that_are_simpler(exponent: float, lanes: int) -> None:
+    """As instructions: rounded once, with C's special values."""
+    x, f = hl.Var("x"), hl.Func("f")
+    for t, bits in ((np.float32, 32), (np.float64, 64)):
+        a = np.concatenate([special("exp", bits)[0], np.random.default_rng(0).normal(size=997)]).astype(t)
+        f = hl.Func("f")
+        f[x] = hl.pow(hl.Buffer(a)[x], hl.cast(hl.Float(bits), exponent))
+        if lanes > 1:
+            f.vectorize(x, lanes)
+        with np.errstate(all="ignore"):
+            want = {1.0: lambda v: v, 2.0: lambda v: v * v, -1.0: lambda v: 1 / v, 0.5: np.sqrt}[exponent](a)
+            if exponent == 0.5:
+                want[a == 0], want[np.isneginf(a)] = 0, np.inf
+        got = np.asarray(f.realize([len(a)]))
+        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(np.signbit(got[want == 0]), np.signbit(want[want == 0]))
+
+
+@pytest.mark.parametrize("flags", [FLAGS, PLAIN], ids=["fused", "plain"])
+def test_powers_that_are_floats_are_exact(flags: tuple[str, ...]) -> None:
+    """Squares, cubes, further powers and roots of small integers, and every number to the power of 1."""
+    k = np.arange(1, 4097, dtype=np.float64)
+    rng = np.random.default_rng(0)
+    cases = [(k, 2.0), (k[:255], 3.0), (k[:63], 4.0), (k[:27], 5.0), (k * k, 0.5), (np.exp(rng.uniform(-80, 80, 1 << 16)), 1.0),
+             (2.0 ** np.arange(-20, 20), -3.0), (2.0 ** np.arange(-60, 60, 2), 0.5)]
+    for a, y in cases:
+        x = a.astype(np.float32)
+        got = apply("pow", x, np.full_like(x, y), compiled=library(flags=flags))
+        want = x.astype(np.float64) ** np.float64(np.float32(y))
+        assert np.array_equal(want.astype(np.float32), want)
+        np.testing.assert_array_equal(got, want.astype(np.float32), f"power {y}")
