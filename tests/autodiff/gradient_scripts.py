@@ -15,7 +15,7 @@ BOUNDARIES = ("repeat_edge", "mirror_image", "mirror_interior", "repeat_image", 
 OTHER_FORMS = (  # a, b: doubles; c: a condition; i: an integer
     "hl.pow({a}, hl.f64(2))", "hl.pow({a}, 3) * 0.2", "hl.pow(({a}) - 0.4, hl.f64(1)) * ({b})", "hl.pow(hl.abs({a}) + 0.1, -2) * 0.01", "hl.select({c}, {a}, ({a}) > 0.3, {b}, k)",
     "hl.lerp({a}, {b}, hl.clamp({b}, hl.f64(0), hl.f64(1)))", "hl.lerp({a}, {b}, hl.u8({i} * 40))", "hl.mux({i}, [{a}, {b}])", "hl.atan2({a}, {b})",
-    "hl.hypot({a}, {b})", "hl.f64(hl.u8(hl.clamp(({a}) * 40.0 + 100.0, hl.f64(0), hl.f64(255)))) * ({b}) * 0.01", "hl.f64(hl.i16_sat(({a}) * 3.0)) * ({b}) * 0.1",
+    "hl.hypot({a}, {b})", "hl.f64(hl.u8(hl.clamp(({a}) * 40.0 + 100.3, hl.f64(0), hl.f64(255)))) * ({b}) * 0.01", "hl.f64(hl.i16_sat(({a}) * 3.0)) * ({b}) * 0.1",
     "hl.round({a}) * 0.2 + {b}", "hl.ceil({a}) * ({b}) * 0.1", "hl.trunc({a}) + ({b}) * 0.5", "hl.fract({a}) * ({b})", "hl.absd({a}, {b})", "hl.fma({a}, {b}, k)",
     "hl.asin(hl.tanh({a}) * 0.9)", "hl.acos(hl.tanh({a}) * 0.9)", "hl.atan({a})", "hl.sinh(hl.tanh({a}))", "hl.cosh(hl.tanh({a}))", "hl.asinh({a})",
     "hl.acosh(1.1 + hl.abs({a}))", "hl.atanh(hl.tanh({a}) * 0.9)", "hl.tan(hl.tanh({a}))", "wide(store({a}))", "wide(store({a}) * store(0.75))", "hl.likely_if_innermost({a})",
