@@ -16,7 +16,7 @@ loop. Source: Ragan-Kelley et al., PLDI 2013, section 4.3; Halide's src/SlidingW
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
 from ..ir import build as b
@@ -50,11 +50,13 @@ class _Loop:
                 if callee.name in self.readers:
                     self.readers[callee.name].add(name)
         self.extern = any(env[name].extern is not None for name in produced) or any(nest.function.extern is not None for nest, _ in members)
+        self.stored: Collection[str] = ()  # what slides, if it can
         self.starts: Lets = {}  # of what runs before the loop's first iteration: where it begins
         self.guards: dict[n.Expr, None] = {}  # conditions under which the loop does anything
 
     def run(self, stored: dict[str, list[str]]) -> n.Stmt:
         """The loop with all that is `stored` outside (with the dimensions it may slide along) sliding."""
+        self.stored = stored.keys()
         for group in self.consumers_first():
             first = _earliest(self.starts[r] for f in group for r in self.readers[f] if r in self.starts) or self.op.min
             starts = [self.slide(self.env[f], stored[f], first) for f in group if f in stored]
@@ -105,11 +107,11 @@ class _Loop:
         return _earliest(starts) or first
 
     def begins_early(self, f: Function, scope: Scope) -> bool:
-        """Whether what is produced for `f` in the loop begins ahead of what it is asked for where that is less than a tile (ShiftInwards),
-        as iterations that only fill a window ask: more would be read than in all others."""
+        """Whether what is produced for `f` in the loop, and does not slide, begins ahead of what it is asked for where that is less than a
+        tile (ShiftInwards), as iterations that only fill a window ask: more would be read than in all others."""
         work, seen = [f], {f.name}
         while work:
-            inside = [c.name for c in callees(work.pop()) if c.name in self.readers and c.name not in seen]
+            inside = [c.name for c in callees(work.pop()) if c.name in self.readers and c.name not in seen and c.name not in self.stored]
             seen.update(inside)
             work += [self.env[name] for name in inside]
         seen.remove(f.name)

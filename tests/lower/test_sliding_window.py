@@ -291,3 +291,18 @@ def test_long_chains_of_clamped_taps() -> None:
     for _ in range(count - 1):
         values = np.concatenate([[np.uint32(0)], values[:-1] + np.concatenate([values[2:], values[-1:]])])
     np.testing.assert_array_equal(np.array(out.bound(x, 0, 10).realize([10])), values[100:110])
+
+
+def test_what_slides_itself_may_be_tiled() -> None:
+    """Tiles shifted inwards of what slides, too, do not keep its readers from filling their windows row by row (the camera pipe's
+    denoised)."""
+    d, e, out = hl.Func("d"), hl.Func("e"), hl.Func("out")
+    values = np.random.default_rng(1).integers(0, 100, (64, 8)).astype(np.int32)
+    d[x, y] = hl.Buffer(values)[x, y + 4] * 3
+    e[x, y] = d[x, 2 * y] + d[x, 2 * y + 1]
+    out[x, y] = e[x, y - 1] + e[x, y] + e[x, y + 1]
+    d.store_root().compute_at(out, y).split(y, y, yi, 2, hl.TailStrategy.ShiftInwards).fold_storage(y, 4)
+    e.store_root().compute_at(out, y).fold_storage(y, 4)
+    rows = values.astype(np.int64)[2:] * 3
+    pairs = rows[0::2][:26] + rows[1::2][:26]
+    np.testing.assert_array_equal(np.asarray(out.realize([8, 24])), pairs[:-2] + pairs[1:-1] + pairs[2:])
