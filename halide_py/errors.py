@@ -30,10 +30,13 @@ raised_by_callbacks: list[BaseException] = []  # what Python functions called by
 
 
 class CompileError(HalideError):
-    """The user's definition, schedule or arguments are wrong; the message names the place and what to do. It starts with "Error: "."""
+    """The user's definition, schedule or arguments are wrong; the message names the place and what to do. It starts with "Error: ".
 
-    def __init__(self, message: str) -> None:
+    A pass that knows a Func or a loop by name only says so: lowering adds the user's file:line of what is `about` it, of a `directive`."""
+
+    def __init__(self, message: str, about: str = "", directive: str = "") -> None:
         message = str(message)
+        self.about, self.directive = about, directive
         super().__init__(message if message.startswith("Error: ") else "Error: " + message)
 
 

@@ -92,5 +92,5 @@ def constant_extent(loop: n.For, what: str) -> int:
     if extent is None:
         raise CompileError(
             f"Loop {loop.name} is {what}, but its extent {to_text(loop.extent)} is not a constant and has no small constant bound; split "
-            "it by a constant factor first, or promise the extent with bound()")
+            "it by a constant factor first, or promise the extent with bound()", loop.name, {"vectorized": "vectorize"}.get(what, "unroll"))
     return extent

@@ -30,21 +30,22 @@ def check_constants(env: Mapping[str, Function]) -> None:
             last = [n.Add(v.min, n.Sub(v.extent, i32(1))) for v in definition.rdom.variables] if definition.rdom else []
             for e in nodes_of((*definition_roots(definition), *last), tuple(_KINDS)):
                 if e.type.overflow_is_undefined():
-                    _value(e, known, stage)
+                    _value(e, known, stage, definition.where)
 
 
-def _value(e: Any, known: dict[n.Expr, tuple[int, bool]], stage: str) -> tuple[int, bool]:
+def _value(e: Any, known: dict[n.Expr, tuple[int, bool]], stage: str, where: str) -> tuple[int, bool]:
     """The exact sum of the constants among the terms of an expression, and whether there is nothing else."""
     compute = _KINDS.get(type(e))
     if compute is None or not e.type.overflow_is_undefined():
         value = as_int(e)
         return (0, False) if value is None else (value, True)
     if e not in known:
-        (x, x_only), (y, y_only) = _value(e.a, known, stage), _value(e.b, known, stage)
+        (x, x_only), (y, y_only) = _value(e.a, known, stage, where), _value(e.b, known, stage, where)
         only = x_only and y_only
         known[e] = (compute(x, y), only) if only or type(e) is not n.Mul and e.a is not e.b else (0, False)  # x + x is a product
         value = known[e][0]
         if not e.type.min_value() <= value <= e.type.max_value():
-            raise CompileError(f"In the definition of {stage}, {'' if only else 'the constant part of '}{to_text(e)} is {value}, which "
-                               f"{e.type} cannot hold: signed overflow is undefined; compute it in a wider type")
+            message = (f"In the definition of {stage}, {'' if only else 'the constant part of '}{to_text(e)} is {value}, which {e.type} "
+                       "cannot hold: signed overflow is undefined; compute it in a wider type")
+            raise CompileError(f"{message} ({where})" if where else message)
     return known[e]

@@ -220,8 +220,9 @@ def _in_order(parts: Sequence[list[StageNest]]) -> list[list[StageNest]]:
                 break
         else:
             names = ", ".join(_title(s) for part in rest for s in part)
+            sites = sorted({where for part in rest for s in part if (where := s.definition.schedule.sites.get("compute_with"))})
             raise CompileError(f"compute_with() asks for an order that cannot be: each of the stages {names} would have to run before "
-                               "another of them")
+                               "another of them" + f" ({', '.join(sites)})" * bool(sites))
         rest.remove(part)
         out.append(part)
     return out

@@ -104,7 +104,7 @@ def _collect(
             if not interval.is_bounded():
                 kind = "Output" if f is not None else "Input"
                 raise CompileError(f"{kind} buffer {a.name} may be accessed in an unbounded way in dimension {d}; limit the index, for "
-                                   "example with clamp() or a boundary condition")
+                                   "example with clamp() or a boundary condition", a.name if f is None else f.name)
         found.append(_Buffer(a, box, f.buffer_name(0) if f is not None and i else ""))
     return found
 

@@ -7,13 +7,14 @@ Environment: `HL_DEBUG=2` prints the IR after each pass that changed it, `HL_DUM
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..errors import HalideError, InternalError
+from ..errors import CompileError, HalideError, InternalError
 from ..ir import nodes as n
 from ..ir.function import Function
 from ..ir.module import LoweredArgument, LoweredFunction, labelled
@@ -21,7 +22,7 @@ from ..ir.printer import to_text
 from ..ir.simplify import remembering, simplify
 from ..ir.target import Target
 from ..ir.target_words import TargetFeature
-from ..ir.traverse import deep_recursion
+from ..ir.traverse import deep_recursion, mentions
 from ..ir.verify import verify
 from . import (
     accumulators,
@@ -61,7 +62,7 @@ from .constant_overflow import check_constants
 from .debug_files import check_debug_files, write_debug_files
 from .default_loops import with_default_loops
 from .devices import check_devices
-from .environment import Environment, environment, with_outputs
+from .environment import Environment, definition_roots, environment, with_outputs
 from .fused_indices import fused_indices
 from .guards import strip_likely
 from .inline import inline_functions
@@ -175,12 +176,28 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
+def _located(e: CompileError, env: Environment) -> CompileError:
+    """The error with the user's file:line of what it is about: a Func, a loop of one, or a buffer, by who reads it."""
+    loop = re.match(r"(.*)\.s(\d+)(/\d+)?\.", e.about)
+    if loop is not None and loop[1] in env:
+        where = env[loop[1]].site(e.directive, int(loop[2]))
+    elif e.about in env:
+        f = env[e.about]
+        where = f.pure.where if f.pure is not None else f.where
+    else:
+        stages = (d for f in env.values() for d in f.stages() if e.about)
+        where = next((d.where for d in stages if any(mentions(x, e.about) for x in definition_roots(d))), "")
+    return CompileError(f"{e} ({where})") if where else e
+
+
 def run_passes(s: n.Stmt, context: Context, observe: Observer) -> n.Stmt:
     """Apply PASSES in order; each is timed, watched and held to what it promises to remove."""
     for p in PASSES:
         start = time.perf_counter()
         try:
             new = p.run(s, context)
+        except CompileError as e:
+            raise _located(e, context.env) from None
         except (HalideError, KeyboardInterrupt):
             raise
         except (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError) as e:

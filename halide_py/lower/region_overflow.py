@@ -174,7 +174,7 @@ class _Checker:
         """One assert for each region that is the outermost of some."""
         if self.refused is not None:
             raise CompileError(f"Dimension {self.refused.dimension} of Func {self.refused.func} is required from {self.refused.low} to "
-                               f"{self.refused.high}, which does not fit in int32: its constants are too large")
+                               f"{self.refused.high}, which does not fit in int32: its constants are too large", self.refused.func)
         inner: dict[_Region, list[n.Expr]] = {}
         for form, region in self.outermost.values():
             values = inner.setdefault(region, [])

@@ -50,7 +50,7 @@ def expand_scatters(stmt: n.Stmt) -> n.Stmt:
 
         if any(c.name == "undef" for c in nodes_of((*p.args, *p.values), n.Call)):
             raise CompileError(f"The update of Func {p.name} that uses {found[0].name}() stores undef(); write one update for each store "
-                               "instead")
+                               "instead", p.name)
         stores: list[n.Stmt] = []
         for k in range(len(found[0].args)):
             args, values = (tuple(_alternative(e, k) for e in some) for some in (p.args, p.values))

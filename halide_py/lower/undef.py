@@ -73,7 +73,7 @@ def remove_undef(stmt: n.Stmt) -> n.Stmt:
         if len(conditions) > 1:
             shown = " and ".join(to_text(c) for c in conditions)
             raise CompileError(f"The elements of the tuple stored to Func {p.name} are defined under different conditions, {shown}; use "
-                               "undef for all of them or none, under one condition")
+                               "undef for all of them or none, under one condition", p.name)
         stored = (intrinsic("undef", v.type) if b.is_false(have) else v for v, have in values)
         new = n.Provide(p.name, tuple(stored), tuple(a for a, _ in args), p.predicate)
         return b.if_(b.all_of((conditions[0], *(have for _, have in args))), new)

@@ -136,3 +136,20 @@ def test_errors_when_compiling_name_the_line_of_the_directive(directives: str) -
     exec(compile(text, "user.py", "exec"), {"hl": hl, **locals()})
     with pytest.raises(hl.CompileError, match=rf"\(user\.py:{text.count(chr(10)) + 1}\)"):
         h.compile_jit()
+
+
+@pytest.mark.parametrize("text", [
+    "h[x] = im[i[x]]",
+    "h[x] = (x, hl.select(x < 20, x, hl.undef(hl.Int(32))))",
+    "h[x] = x\nh[x] += hl.Expr(0x7fffffff) + 1",
+    "h[x] = x\nh.split(x, x, xi, p)\nh.vectorize(xi)",
+    "h[x] = x\nh[x] += 1\nh.update().split(x, x, xi, p)\nh.update().unroll(xi)",
+])
+def test_errors_found_in_lowered_code_name_the_line_too(text: str) -> None:
+    """Passes that know names only: of a buffer, of a Func, of a loop."""
+    x, xi, p, h = hl.Var("x"), hl.Var("xi"), hl.Param(hl.Int(32), "p", 1), hl.Func("h")
+    im, i = hl.ImageParam(hl.Int(32), 1, "im"), hl.ImageParam(hl.Int(32), 1, "i")
+    text = "\n" * 7 + text
+    exec(compile(text, "user.py", "exec"), {"hl": hl, **locals()})
+    with pytest.raises(hl.CompileError, match=rf"\(user\.py:{text.count(chr(10)) + 1}\)"):
+        h.compile_jit()
