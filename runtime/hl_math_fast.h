@@ -46,9 +46,10 @@
 /* By Newton's method, once or twice; finite at 0. */
 #define HL_MATH_FAST_INVERSE_SQRT(NAME, F, I, U, T)         \
     HL_MATH_FUNCTION F NAME(F x) {                          \
-        const F half = 0.5f * x, least = HL_SAME(F, 0x1p-126f); \
-        const I tiny = x < least;                           \
-        F y = HL_SELECT(F, tiny, least, x);                 \
+        const F half = 0.5f * x;                                \
+        const I bits = (I)x, least = (I){} + 0x00800000; /* those of 2^-126 */ \
+        const I tiny = bits < least;                            \
+        F y = (F)HL_SELECT(I, tiny, least, bits);               \
         if (!hl_inverse_sqrt_32(&y, sizeof y)) {            \
             y = (F)(0x5f375a86 - (I)((U)y >> 1));           \
             y = y * (1.5f - half * y * y);                  \

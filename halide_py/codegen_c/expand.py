@@ -112,7 +112,7 @@ def _saturating_sub(e: n.Call) -> n.Expr:
 
 
 def _saturated_float(x: n.Expr, t: Type) -> n.Expr:
-    """Floats as integers of 32 bits or more, the largest of which no float is: what is not below the next becomes that, NaN, too."""
+    """Floats as integers of 32 bits, the largest of which no float is: what is not below 2^31 or 2^32 becomes that, NaN, too."""
     end = float(int(t.max_value()) + 1)
     inside = n.Max(n.Min(x, b.const(x.type, end * (1 - 2.0**-24))), b.const(x.type, float(t.min_value())))
     return n.Select(n.LT(x, b.const(x.type, end)), n.Cast(t, inside), b.const(t, t.max_value()))
@@ -125,7 +125,7 @@ def _saturating_cast(e: n.Call) -> n.Expr:
         return n.Cast(t, x)
     low, high = t.min_value(), t.max_value()
     if s.is_float():
-        if s.bits() == 32 <= t.bits() and s.is_vector():
+        if s.bits() == 32 == t.bits() and s.is_vector():
             return _saturated_float(x, t)
         wide = x if s.bits() == 64 or t.bits() <= 16 else n.Cast(Float(64, s.lanes()), x)
         top = float(high) if t.bits() < 64 else float(high) - (1024 if t.is_int() else 2048)

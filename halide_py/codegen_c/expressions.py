@@ -125,7 +125,7 @@ def _narrow_division(x: n.Expr, d: int, is_div: bool, count: int) -> n.Expr | No
 def _multiplier(em: Emitter, x: n.Expr, k: int) -> str:
     """A constant that vectors like `x` are multiplied by: 16 bits multiply in one instruction, which gcc takes for slow."""
     constant = b.const(x.type.element_of(), k)
-    slow = x.type.bits() == 16 and em.machine.compiler != "clang" and bin(abs(k)).count("1") > 2
+    slow = x.type.bits() == 16 and em.machine.compiler != "clang" and bin(abs(k)).count("1") > 1
     return em.factor(constant) if slow else v.typed_constant(constant)
 
 

@@ -233,6 +233,8 @@ def _c_division(name: str) -> Any:
         t, d = e.type, b.as_int(e.args[1])
         if t.is_float():
             return _float_division(em, e, start, count, name)
+        if d is not None and d > 0 and t.bits() == 8 and d & (d - 1) and narrow_lanes.splits(t, count):
+            return em.emit(_bytes_divided(em, e, d), start, count)
         if d is not None and d > 0:
             return finish(em, t, count, f"{em.emit(e.args[0], start, count)} {'/' if name == 'div' else '%'} {v.const_operand(e, d)}")
         helper = em.unit.helper(f"hl_{'c' if t.is_int() else ''}{name}_{short_type(t)}")
@@ -241,6 +243,19 @@ def _c_division(name: str) -> Any:
         return lane_by_lane(em, t, count, helper, [em.lanes(a, start, count) for a in e.args])
 
     return form
+
+
+def _bytes_divided(em: Emitter, e: n.Call, d: int) -> n.Expr:
+    def make() -> n.Expr:
+        x, is_div = e.args[0], e.name == "div_round_to_zero"
+        if e.type.is_uint():
+            return narrow_lanes.byte_division(x, d, is_div)
+        quotient = narrow_lanes.byte_truncated(x, d)
+        return quotient if is_div else n.Sub(x, n.Mul(quotient, b.const(e.type, d)))
+
+    made = em.written_out((e, "bytes"), make, e.args)
+    assert made is not None
+    return made
 
 
 def _float_division(em: Emitter, e: n.Call, start: int, count: int, name: str) -> str:

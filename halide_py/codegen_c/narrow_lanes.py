@@ -88,6 +88,15 @@ def byte_division(x: n.Expr, d: int, is_div: bool) -> n.Expr:
     return n.Reinterpret(t, n.Add(rest, intrinsic("bitwise_and", u, negative, b.const(u, d))))
 
 
+def byte_truncated(x: n.Expr, d: int) -> n.Expr:
+    """x / d of vectors of signed bytes, 2 < d < 128, rounded to 0: of the size of x, with its sign."""
+    t, u = x.type, x.type.with_code(TypeCode.UInt)
+    sign = b.cast(u, intrinsic("shift_right", t, x, b.const(u, 7)))
+    size = n.Sub(intrinsic("bitwise_xor", u, b.cast(u, x), sign), sign)
+    quotient = in_pairs(u, [size], lambda args: _times(args[0], -(-(1 << 16) // d)))
+    return b.cast(t, n.Sub(intrinsic("bitwise_xor", u, quotient, sign), sign))
+
+
 def byte_product(e: n.Call) -> n.Expr | None:
     """mul_shift_right or rounding_mul_shift_right of bytes by a constant, which halfwords hold; else None."""
     t, amount = e.type, b.as_int(e.args[2])

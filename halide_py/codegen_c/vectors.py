@@ -192,7 +192,7 @@ def _widened(em: Emitter, text: str, source: str, target: str, count: int) -> st
 def narrow(em: Emitter, parts: list[str], source: str, target: str, count: int) -> str:
     """`parts`, registers of `count` integer lanes each, as one vector of half, quarter, ... wide integers (they wrap)."""
     bits, want = int(source[1:]), int(target[1:])
-    if em.machine.vector_bytes == 64:  # one instruction narrows a register
+    if em.machine.vector_bytes == 64 and not em.machine.has("avx512vbmi"):  # one instruction narrows a register, but few at a time
         parts = [convert(em, p, source, target, count) for p in parts]
         return join(em, target, parts, count)
     while len(parts) > 1:

@@ -59,6 +59,11 @@ def limited(a: Any, t: hl.Type) -> np.ndarray:
     return np.clip(a, info.min, info.max).astype(dtype(t))
 
 
+def truncated(x: Any, d: int) -> Any:
+    """x / d rounded to 0."""
+    return np.sign(x) * np.sign(d) * (abs(x) // abs(d))
+
+
 @pytest.mark.parametrize("lanes", WIDTHS)
 @pytest.mark.parametrize("t", ALL, ids=str)
 def test_averages_and_sums(t: hl.Type, lanes: int) -> None:
@@ -80,11 +85,13 @@ def test_division_by_constants(t: hl.Type, target: str) -> None:
     few = [3, 7, 10, 37, 641, -1, -7]  # wide ones are divided lane by lane by some machines, which takes long to compile
     divisors = [*range(3, 128, 1 if t.bits() == 8 else 8), *few, 100, 255, 32767, 40503, 65535, -3, -100] if t.bits() < 32 else few
     divisors = [d for d in divisors if info.min < d <= info.max]
-    values = [f(hl.Buffer(a)[X], hl.cast(t, d)) for d in divisors for f in (lambda x, d: x / d, lambda x, d: x % d)]
-    wanted = [f(wide(a), d) for d in divisors for f in (lambda x, d: (x - x % abs(d)) // d, lambda x, d: x % abs(d))]
+    operations = (lambda x, d: x / d, lambda x, d: x % d, hl.div_round_to_zero, hl.mod_round_to_zero)
+    exact = (lambda x, d: (x - x % abs(d)) // d, lambda x, d: x % abs(d), truncated, lambda x, d: x - truncated(x, d) * d)
+    values = [f(hl.Buffer(a)[X], hl.cast(t, d)) for d in divisors for f in operations]
+    wanted = [f(wide(a), d) for d in divisors for f in exact]
     for k in range(0, len(values), 16):
         for i, got in enumerate(compute(values[k:k + 16], len(a), 64 if t.bits() < 32 else 8, target), k):
-            np.testing.assert_array_equal(got, wrapped(wanted[i], t), f"{'mod' if i % 2 else 'div'} by {divisors[i // 2]}")
+            np.testing.assert_array_equal(got, wrapped(wanted[i], t), f"{i % 4} by {divisors[i // 4]}")
 
 
 @pytest.mark.parametrize("target", MACHINES)
