@@ -411,7 +411,11 @@ enum hl_instruction_set {
     hl_has_avx512dq,
     hl_has_avx512vl,
     hl_has_avx512ifma,
-    hl_has_avx512vbmi
+    hl_has_avx512vbmi,
+    hl_has_avx512vnni,
+    hl_has_avx512bitalg,
+    hl_has_avx512vpopcntdq,
+    hl_has_avx512bf16
 };
 HL_BOOL hl_processor_has(uint32_t sets);
 

@@ -25,8 +25,10 @@ static uint32_t ask(void) {
     static const uint8_t avx2[][2] = {{5, hl_has_avx2}}, bmi2[][2] = {{8, hl_has_bmi2}};
     static const uint8_t avx512[][2] = {{16, hl_has_avx512f}, {28, hl_has_avx512cd}, {30, hl_has_avx512bw},
                                         {17, hl_has_avx512dq}, {31, hl_has_avx512vl}, {21, hl_has_avx512ifma}};
-    static const uint8_t vbmi[][2] = {{1, hl_has_avx512vbmi}};
-    uint32_t a, b = 0, c = 0, d, features, kept = 0, high;
+    static const uint8_t later[][2] = {{1, hl_has_avx512vbmi}, {11, hl_has_avx512vnni}, {12, hl_has_avx512bitalg},
+                                       {14, hl_has_avx512vpopcntdq}};
+    static const uint8_t bf16[][2] = {{5, hl_has_avx512bf16}};
+    uint32_t a = 0, b = 0, c = 0, d, e = 0, unused, features, kept = 0, high;
     if (!__get_cpuid(1, &a, &b, &features, &d)) {
         return ASKED;
     }
@@ -34,6 +36,9 @@ static uint32_t ask(void) {
         __asm__ volatile("xgetbv" : "=a"(kept), "=d"(high) : "c"(0));
     }
     __get_cpuid_count(7, 0, &a, &b, &c, &d);
+    if (a) { /* how many more pages there are */
+        __get_cpuid_count(7, 1, &e, &unused, &unused, &unused);
+    }
     const int keeps_256 = (kept & 0x06) == 0x06;
 #ifdef __APPLE__
     const int keeps_512 = keeps_256; /* from the first use on */
@@ -41,7 +46,8 @@ static uint32_t ask(void) {
     const int keeps_512 = keeps_256 && (kept & 0xe0) == 0xe0;
 #endif
     return ASKED | sets_if(1, features, ROWS(sse)) | sets_if(keeps_256, features, ROWS(avx)) | sets_if(keeps_256, b, ROWS(avx2)) |
-           sets_if(1, b, ROWS(bmi2)) | sets_if(keeps_512, b, ROWS(avx512)) | sets_if(keeps_512, c, ROWS(vbmi));
+           sets_if(1, b, ROWS(bmi2)) | sets_if(keeps_512, b, ROWS(avx512)) | sets_if(keeps_512, c, ROWS(later)) |
+           sets_if(keeps_512, e, ROWS(bf16));
 }
 
 HL_BOOL hl_processor_has(uint32_t sets) {
@@ -68,6 +74,7 @@ static _Atomic(halide_can_use_target_features_t) custom_can_use;
 static int has_feature(int feature) {
     const uint32_t avx512 = 1u << hl_has_avx512f | 1u << hl_has_avx512cd;
     const uint32_t skylake = avx512 | 1u << hl_has_avx512bw | 1u << hl_has_avx512dq | 1u << hl_has_avx512vl;
+    const uint32_t cannonlake = skylake | 1u << hl_has_avx512ifma | 1u << hl_has_avx512vbmi;
     switch (feature) {
     case 5:
         return hl_processor_has(1u << hl_has_sse4_1);
@@ -85,10 +92,12 @@ static int has_feature(int feature) {
     case 42:
         return hl_processor_has(skylake);
     case 43:
+        return hl_processor_has(cannonlake);
     case 44:
     case 45:
     case 46:
-        return hl_processor_has(skylake | 1u << hl_has_avx512ifma | 1u << hl_has_avx512vbmi);
+        return hl_processor_has(cannonlake | 1u << hl_has_avx512vnni | 1u << hl_has_avx512bitalg | 1u << hl_has_avx512vpopcntdq |
+                                1u << hl_has_avx512bf16);
     default:
         return 1;
     }

@@ -84,6 +84,10 @@ _CHECKED = (
     "avx512vl",
     "avx512ifma",
     "avx512vbmi",
+    "avx512vnni",
+    "avx512bitalg",
+    "avx512vpopcntdq",
+    "avx512bf16",
 )
 
 
