@@ -131,13 +131,21 @@ def place(em: Emitter, name: str, t: Type, base: n.Expr | None) -> tuple[str, st
     fixed = {e: k for e, k in steady.items() if not e.mask & (n.Load.bit | n.Call.bit | n.Let.bit)}
     key = ("row", name, t, frozenset(fixed.items()))
     row = em.memo.get(key)
+    sized = name in em.sized  # no pointer may be in front of an array; compilers rely on that where they see its size
     if row is None and fixed and loop.rows < MAX_ROWS:
         loop.rows += 1
         with em.before_loop():
-            row = em.name(f"{memory_type(t)} *", f"{p} + {_index(em, rebuild(base.type, fixed, 0))}", f"{name}_row")
+            at = _index(em, rebuild(base.type, fixed, 0))
+            if sized:
+                row = at if is_atom(at) else em.name("int64_t", at, "at")
+            else:
+                row = em.name(f"{memory_type(t)} *", f"{p} + {at}", f"{name}_row")
             em.remember(key, row, base)
-    if row is None:
+    if row is None or sized and len(fixed) < len(steady):
         return p, _index(em, base)
+    if sized:
+        rest = _index(em, rebuild(base.type, {e: k for e, k in terms.items() if e not in steady}, constant))
+        return p, f"({row} + {rest})" if rest else row
     if len(fixed) < len(steady):
         row = f"({row} + {_index(em, rebuild(base.type, {e: k for e, k in steady.items() if e not in fixed}, 0))})"
     return row, _index(em, rebuild(base.type, {e: k for e, k in terms.items() if e not in steady}, constant))

@@ -34,6 +34,7 @@ def declare(em: Emitter, s: n.Allocate) -> str:
     else:
         em.line(f"{memory_type(s.type)} {name}[{count}] __attribute__((aligned(64))); /* {comment(s.name)} */")
         em.arrays.add(s.name)
+        em.sized.add(s.name)
     return name
 
 

@@ -103,6 +103,7 @@ def _function(em: Emitter, s: n.Stmt, body: Body, name: str, index: tuple[str, s
     inner = Emitter(em.unit, em.uses, "uc")
     inner.outlined, inner.profile, inner.shared = True, em.profile, em.shared
     inner.arguments, inner.writes, inner.expansions, inner.aliases = em.arguments, em.writes, em.expansions, dict(em.aliases)
+    inner.sized = em.sized
     captured: list[Captured] = []
     if index:
         inner.names[index[0]] = index[1]

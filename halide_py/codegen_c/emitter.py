@@ -119,6 +119,7 @@ class Emitter:
         self.shared: frozenset[str] = frozenset()  # storage that another task writes meanwhile
         self.outlined = False  # the function is of loops only, its pointers are parameters: see closures
         self.arrays: set[str] = set()  # allocations on the function's stack
+        self.sized: set[str] = set()  # those on the stack of any function around: the compiler sees their sizes
         self.arguments: dict[str, LoweredArgument] = {}  # the buffers among the function's arguments
         self.names: dict[str, str] = {}  # IR name -> C operand
         self.pieces: dict[str, Pieces] = {}  # IR name of a vector let -> its parts

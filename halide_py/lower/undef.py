@@ -25,14 +25,24 @@ def is_undef(e: n.Expr) -> bool:
     return isinstance(e, n.Call) and e.name == "undef"
 
 
-def _defined(e: n.Expr) -> tuple[n.Expr, n.Expr]:
-    """(`e` without undef, the condition under which it is defined)."""
+Defined = tuple[n.Expr, n.Expr]
+
+
+def _defined(e: n.Expr, known: dict[n.Expr, Defined]) -> Defined:
+    """(`e` without undef, the condition under which it is defined), once for each shared expression."""
     if not e.symbols & _UNDEF:
         return e, b.TRUE
+    found = known.get(e)
+    if found is None:
+        found = known[e] = _found(e, known)
+    return found
+
+
+def _found(e: n.Expr, known: dict[n.Expr, Defined]) -> Defined:
     if is_undef(e):
         return b.const(e.type, 0), b.FALSE
     if isinstance(e, n.Select) or (isinstance(e, n.Call) and e.name == "if_then_else" and len(e.args) == 3):
-        (c, have_c), (x, have_x), (y, have_y) = map(_defined, e.children())
+        (c, have_c), (x, have_x), (y, have_y) = (_defined(k, known) for k in e.children())
         if b.is_false(have_x) and not b.is_false(have_y):
             return y, b.all_of((have_c, b.not_(c), have_y))
         if b.is_false(have_y) and not b.is_false(have_x):
@@ -41,7 +51,7 @@ def _defined(e: n.Expr) -> tuple[n.Expr, n.Expr]:
         value: n.Expr = n.Select(c, x, y) if isinstance(e, n.Select) else n.Call(e.type, e.name, (c, x, y), e.call_type)
         return value, b.and_(have_c, chosen)
     if isinstance(e, n.Let):
-        (value, have_value), (body, have_body) = _defined(e.value), _defined(e.body)
+        (value, have_value), (body, have_body) = _defined(e.value, known), _defined(e.body, known)
         if not b.is_true(have_body):
             have_body = n.Let(e.name, value, have_body)
         return n.Let(e.name, value, body), b.and_(have_value, have_body)
@@ -49,7 +59,7 @@ def _defined(e: n.Expr) -> tuple[n.Expr, n.Expr]:
 
     def child(c: n.Expr) -> n.Expr:
         nonlocal condition
-        new, have = _defined(c)
+        new, have = _defined(c, known)
         condition = b.and_(condition, have)
         return new
 
@@ -65,8 +75,9 @@ def remove_undef(stmt: n.Stmt) -> n.Stmt:
     """`stmt` without undef, but as one of a tuple's values; CompileError where others are defined under different conditions."""
 
     def provide(p: n.Provide, rec: Rec) -> n.Stmt:
-        values = [(v, b.FALSE) if _is_kept(v, i, p) else _defined(v) for i, v in enumerate(p.values)]
-        args = [_defined(a) for a in p.args]
+        known: dict[n.Expr, Defined] = {}
+        values = [(v, b.FALSE) if _is_kept(v, i, p) else _defined(v, known) for i, v in enumerate(p.values)]
+        args = [_defined(a, known) for a in p.args]
         conditions = list(dict.fromkeys(have for _, have in values if not b.is_false(have)))
         if not conditions:
             return b.NOTHING

@@ -194,6 +194,14 @@ def test_a_choice_with_undef_is_a_guard() -> None:
     assert out.tolist() == [-1, -1, 2, 3, -1, -1] and not s.symbols & n.symbol_bit("undef")
 
 
+def test_shared_expressions_with_undef_are_looked_at_once() -> None:
+    e: n.Expr = n.Select(lt("x", 4), var("x"), undef())
+    for _ in range(60):
+        e = add(e, e)
+    s = remove_undef(provide("f", ["x"], e))
+    assert isinstance(s, n.IfThenElse) and s.condition is lt("x", 4) and not s.symbols & n.symbol_bit("undef")
+
+
 def test_lets_reach_the_guard() -> None:
     s = remove_undef(loop("x", 4, provide("f", ["x"], n.Let("t", mul("x", 2), n.Select(lt("t", 3), var("t"), undef())))))
     out = np.full(4, -1, np.int32)
