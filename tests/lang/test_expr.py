@@ -179,3 +179,17 @@ def test_a_value_outside_of_an_image_fits_its_type() -> None:
         with pytest.raises(hl.CompileError, match=f"exterior value {value} .* does not fit uint8"):
             hl.BoundaryConditions.constant_exterior(image, value)
     assert np.array(hl.BoundaryConditions.constant_exterior(image, 255).realize([3, 2]))[0].tolist() == [0, 0, 255]
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_comparisons_of_data_as_large_as_its_type(bits: int) -> None:
+    """1 - i <= u is not 0 < i + u where that sum overflows."""
+    x, t = hl.Var("x"), hl.Int(bits)
+    small, large = np.array([5, -5, 6, 1], np.int16), np.array([2 ** (bits - 1) - 1, 7, 2 ** (bits - 1) - 3, -3], f"int{bits}")
+    f = hl.Func("f")
+    i, u = hl.cast(t, hl.Buffer(small)[x]), hl.Buffer(large)[x]
+    f[x] = (1 - i <= u, 1 - i < u + 0, u >= 1 - i, 1 - i == u)
+    left = [1 - int(v) for v in small]
+    wanted = [[a <= int(b) for a, b in zip(left, large)], [a < int(b) for a, b in zip(left, large)],
+              [a <= int(b) for a, b in zip(left, large)], [a == int(b) for a, b in zip(left, large)]]
+    assert [np.asarray(out).tolist() for out in f.realize([4])] == wanted

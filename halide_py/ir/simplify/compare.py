@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import nodes as n
 from ..build import as_int, const, euclid_div
+from ..traverse import nodes_of
 from ..types import BOOL, Type
 from . import linear
 from .arithmetic import combine
@@ -299,6 +300,8 @@ def _linear_comparison(s: Simplifier, kind: Any, t: Type, a: n.Expr, b: n.Expr) 
     right = {x: -c // g for x, c in terms.items() if c < 0}
     if not t.can_represent_value(k) or not t.can_represent_value(-k) or any(map(is_large, terms.values())):
         return kind(a, b)  # type: ignore[no-any-return]
+    if any(map(_is_data, terms)) and not (_fits(s, t, left, 0) and _fits(s, t, right, k)):
+        return kind(a, b)  # type: ignore[no-any-return]  # of data as large as its type, a sum that nobody wrote may overflow
     if not left:
         rhs = combine(s, t, right, 0)
         out = kind(const(t, -k), rhs) if equality else n.LT(const(t, -k), rhs)
@@ -311,6 +314,28 @@ def _linear_comparison(s: Simplifier, kind: Any, t: Type, a: n.Expr, b: n.Expr) 
     if k == 1 and right:
         return n.LE(lhs, combine(s, t, right, 0))
     return n.LT(lhs, combine(s, t, right, k))
+
+
+_DATA = (n.CallType.Halide, n.CallType.Image)
+
+
+def _is_data(e: n.Expr) -> bool:
+    """Whether a term reads memory."""
+    if e.mask & n.Load.bit or not e.mask & n.Call.bit:
+        return bool(e.mask & n.Load.bit)
+    return any(c.call_type in _DATA for c in nodes_of(e, n.Call))
+
+
+def _fits(s: Simplifier, t: Type, terms: linear.Terms, constant: int) -> bool:
+    """Whether a sum stays in its type whatever its terms are."""
+    low = high = constant
+    for e, c in terms.items():
+        least, most = s.range(e)
+        if least is None or most is None:
+            return False
+        low += min(c * least, c * most)
+        high += max(c * least, c * most)
+    return t.can_represent_value(low) and t.can_represent_value(high)
 
 
 def _vector_comparison(s: Simplifier, kind: Any, t: Type, a: n.Expr, b: n.Expr) -> n.Expr:
