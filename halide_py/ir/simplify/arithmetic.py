@@ -15,7 +15,7 @@ from ..types import Type
 from . import linear
 from .compile_rules import apply_rules
 from .fold import fold_binary
-from .ranges import is_large
+from .ranges import is_large, strays
 from .residues import residue
 from .simplify import Simplifier, handles
 from .vectors import vector_terms
@@ -179,7 +179,7 @@ def _merge_extremum(s: Simplifier, terms: linear.Terms, e: Any, c: int) -> Merge
             return [*_without(terms, e, t), (e.a, c), (e.b, c)]
     for x, y in ((e.a, e.b), (e.b, e.a)):
         inner, _ = linear.form(x)
-        if inner and all(terms.get(t) == -f * c for t, f in inner.items()):
+        if inner and all(terms.get(t) == -f * c for t, f in inner.items()) and not strays(s, e.type, *linear.difference(y, x)):
             rest = s.expr(n.Sub(y, x))
             more = type(e)(rest, const(e.type, 0))
             return [*_without(terms, e), (x, c), (s.expr(more), c)]
@@ -232,7 +232,7 @@ def _exact_quotient(s: Simplifier, e: n.Div, a: n.Expr, b: n.Expr, d: int) -> n.
     whole = {x: c // d for x, c in terms.items() if not c % d}
     rest = {x: c for x, c in terms.items() if c % d}
     q, r = divmod(constant, d)
-    if whole or q:
+    if (whole or q) and not strays(s, t, rest, r):
         if not rest:
             return combine(s, t, whole, q)
         inner = s.expr(n.Div(combine(s, t, rest, r), b))
@@ -299,6 +299,13 @@ def remainder(s: Simplifier, e: n.Mod) -> n.Expr:
     return _blockwise(s, n.Mod, a, b) or apply_rules(s, e if a is e.a and b is e.b else n.Mod(a, b))
 
 
+def _with(terms: linear.Terms, more: Merged) -> linear.Terms:
+    out = dict(terms)
+    for e, c in more:
+        out[e] = out.get(e, 0) + c
+    return out
+
+
 def _exact_remainder(s: Simplifier, e: n.Mod, a: n.Expr, b: n.Expr, d: int) -> n.Expr:
     """a % d for d > 1 where a does not overflow."""
     t = e.type
@@ -321,7 +328,7 @@ def _exact_remainder(s: Simplifier, e: n.Mod, a: n.Expr, b: n.Expr, d: int) -> n
             constant += c * r
         else:
             rest[x] = c
-    if changed:
+    if changed and not strays(s, t, _with(rest, extra), constant % d):
         inner = combine(s, t, rest, constant % d)
         for y, c in extra:
             inner = n.Add(inner, linear.scaled(y, c))

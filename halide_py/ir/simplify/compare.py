@@ -12,13 +12,12 @@ from typing import Any
 
 from .. import nodes as n
 from ..build import as_int, const, euclid_div
-from ..traverse import nodes_of
 from ..types import BOOL, Type
 from . import linear
 from .arithmetic import combine
 from .compile_rules import apply_rules
 from .fold import fold_binary
-from .ranges import is_large
+from .ranges import is_large, strays
 from .simplify import Simplifier, handles
 
 _PAIRWISE = 6  # chains longer than this are not compared pair by pair
@@ -165,15 +164,15 @@ def _linear_extremum(s: Simplifier, kind: Any, t: Type, operands: list[n.Expr]) 
     forms.sort(key=lambda f: not f[0])  # a constant comes last, where the other rules look for it
     if any(is_large(c) for terms, _ in forms for c in terms.values()):  # a hash: sums may wrap where their terms do not
         return finish(s, kind, [combine(s, t, *f) for f in forms])
-    common = dict(forms[0][0])
+    whole, common = forms, dict(forms[0][0])
     for terms, _ in forms[1:]:
         common = {x: c for x, c in common.items() if terms.get(x) == c}
     if common:
         forms = [({x: c for x, c in terms.items() if x not in common}, k) for terms, k in forms]
     shift = _shift(forms, t)
     factor = math.gcd(*(c for terms, k in forms for c in (k - shift, *terms.values())))
-    if not common and not shift and factor == 1:
-        return finish(s, kind, [combine(s, t, *f) for f in forms])
+    if not common and not shift and factor == 1 or any(strays(s, t, terms, k - shift) for terms, k in forms):
+        return finish(s, kind, [combine(s, t, *f) for f in whole])
     rest = chain(kind, [combine(s, t, {x: c // factor for x, c in terms.items()}, (k - shift) // factor) for terms, k in forms])
     rest = s.expr(rest)
     if type(rest) is kind and not common and not shift and factor == 1:
@@ -300,8 +299,8 @@ def _linear_comparison(s: Simplifier, kind: Any, t: Type, a: n.Expr, b: n.Expr) 
     right = {x: -c // g for x, c in terms.items() if c < 0}
     if not t.can_represent_value(k) or not t.can_represent_value(-k) or any(map(is_large, terms.values())):
         return kind(a, b)  # type: ignore[no-any-return]
-    if any(map(_is_data, terms)) and not (_fits(s, t, left, 0) and _fits(s, t, right, k)):
-        return kind(a, b)  # type: ignore[no-any-return]  # of data as large as its type, a sum that nobody wrote may overflow
+    if strays(s, t, left) or strays(s, t, right, k):
+        return kind(a, b)  # type: ignore[no-any-return]
     if not left:
         rhs = combine(s, t, right, 0)
         out = kind(const(t, -k), rhs) if equality else n.LT(const(t, -k), rhs)
@@ -314,28 +313,6 @@ def _linear_comparison(s: Simplifier, kind: Any, t: Type, a: n.Expr, b: n.Expr) 
     if k == 1 and right:
         return n.LE(lhs, combine(s, t, right, 0))
     return n.LT(lhs, combine(s, t, right, k))
-
-
-_DATA = (n.CallType.Halide, n.CallType.Image)
-
-
-def _is_data(e: n.Expr) -> bool:
-    """Whether a term reads memory."""
-    if e.mask & n.Load.bit or not e.mask & n.Call.bit:
-        return bool(e.mask & n.Load.bit)
-    return any(c.call_type in _DATA for c in nodes_of(e, n.Call))
-
-
-def _fits(s: Simplifier, t: Type, terms: linear.Terms, constant: int) -> bool:
-    """Whether a sum stays in its type whatever its terms are."""
-    low = high = constant
-    for e, c in terms.items():
-        least, most = s.range(e)
-        if least is None or most is None:
-            return False
-        low += min(c * least, c * most)
-        high += max(c * least, c * most)
-    return t.can_represent_value(low) and t.can_represent_value(high)
 
 
 def _vector_comparison(s: Simplifier, kind: Any, t: Type, a: n.Expr, b: n.Expr) -> n.Expr:

@@ -5,11 +5,12 @@ A range is `(low, high)`, inclusive, None for unknown. Found once per distinct n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import nodes as n
 from ..build import as_int
+from ..traverse import nodes_of
 from ..types import Type
 
 if TYPE_CHECKING:
@@ -128,6 +129,25 @@ def _binary(op: Callable[[Range, Range], Range]) -> Callable[[Simplifier, Any], 
 def is_large(factor: int) -> bool:
     """Whether a factor is that of a hash or a generator of random numbers rather than of an index: such products wrap on purpose."""
     return not -_LARGEST < factor < _LARGEST
+
+
+def strays(s: Simplifier, t: Type, terms: Mapping[n.Expr, int], constant: int = 0) -> bool:
+    """Whether a sum that nobody wrote may overflow: one of values from memory, which may be as large as their type; indices are not."""
+    first, last = int(t.min_value()), int(t.max_value())
+    low = high = constant
+    for e, c in terms.items():
+        least, most = s.range(e)
+        ends = c * (first if least is None else least), c * (last if most is None else most)
+        low += min(ends)
+        high += max(ends)
+    return not first <= low <= high <= last and any(map(_is_data, terms))
+
+
+def _is_data(e: n.Expr) -> bool:
+    """Whether a value reads memory."""
+    if e.mask & n.Load.bit or not e.mask & n.Call.bit:
+        return bool(e.mask & n.Load.bit)
+    return any(c.call_type in (n.CallType.Halide, n.CallType.Image) for c in nodes_of(e, n.Call))
 
 
 def wraps(s: Simplifier, e: n.Expr, factor: int) -> bool:
