@@ -233,6 +233,14 @@ def test_facts_do_not_leak_through_lets() -> None:
     assert "out[1] = t" in out and "out[select(0 < t, 1, 2)] = t" in out
 
 
+def test_a_loop_known_to_be_empty_says_nothing_of_what_follows() -> None:
+    """Its extent is positive nowhere: inside it false would hold, and after it every false condition would be true."""
+    dead = n.For("i", K(0), n.Sub(Z, Y), n.ForType.Serial, n.Partition.Auto, n.IfThenElse(n.LT(X, Z), store(X)))
+    last = store(n.Select(n.LT(K(-1), X), K(1), K(2)))
+    out = to_text(simplify(n.IfThenElse(n.LE(Z, Y), b.block([dead, loop("x", K(-1), K(1), store(X)), loop("x", K(0), Y, last)]))))
+    assert out == "if (z <= y) {\n out[-1] = -1\n for (x, 0, y) {\n  out[1] = x\n }\n}\n"
+
+
 def test_what_is_remembered_holds_without_facts(effort: Effort) -> None:
     """Facts of one simplification are not those of the next, in either order, whether they limit the name itself or what defines it."""
     small, few = {"x": Interval(K(0), K(3))}, n.LT(X, K(5))

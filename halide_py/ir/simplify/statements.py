@@ -108,8 +108,8 @@ def assuming(s: Simplifier, condition: n.Expr, holds: bool = True) -> Iterator[N
     truths, limits, known, facts = dict(s.truths), dict(s.limits), dict(s.known), list(s.facts)
     bits = 0
     for c in conjuncts(condition, holds):
-        if reads_memory(c):
-            continue  # stores may make it false
+        if reads_memory(c) or not c.symbols:
+            continue  # stores may make it false; and of a constant nothing is to be learnt, above all not that false is true
         bits |= c.symbols
         _assume(s, c)
     if not bits:
@@ -217,7 +217,10 @@ def _loop_body(s: Simplifier, one: n.For, extent: n.Expr) -> n.Stmt:
     least = s.range(extent)[0]
     if least is not None and least >= 1 or reads_memory(extent) or not one.body.mask & n.IfThenElse.bit:
         return statement(s, one.body)
-    with assuming(s, s.expr(n.LT(const(extent.type, 0), extent))):
+    some = s.expr(n.LT(const(extent.type, 0), extent))
+    if is_false(some):
+        return NOTHING
+    with assuming(s, some):
         return statement(s, one.body)
 
 
