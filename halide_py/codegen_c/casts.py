@@ -150,12 +150,12 @@ def _fits(em: Emitter, e: n.Expr, t: Type) -> bool:
 
 
 def _direct(em: Emitter, e: n.Cast) -> n.Cast | None:
-    """A float that becomes a wider integer by way of a narrow one that holds it."""
+    """A float that becomes a wider integer by way of a narrow one: both hold it."""
     inner = e.value
     if not isinstance(inner, n.Cast) or not inner.value.type.is_float() or not e.type.is_int_or_uint() or inner.type.is_bool():
         return None
     wider = inner.type.is_int_or_uint() and e.type.bits() >= inner.type.bits()
-    return n.Cast(e.type, inner.value) if wider and _fits(em, inner.value, inner.type) else None
+    return n.Cast(e.type, inner.value) if wider and all(_fits(em, inner.value, t) for t in (inner.type, e.type)) else None
 
 
 def scalar_cast(em: Emitter, t: Type, s: Type, text: str) -> str:

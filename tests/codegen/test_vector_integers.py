@@ -175,3 +175,22 @@ def test_no_byte_goes_its_own_way(tmp_path: Path) -> None:
         f.vectorize(X, 32)
         text = c_text(f, [x, y], tmp_path)
         assert not re.search(r"/ \(uint8_t\)7|hl_(popcount|clz|ctz)_u8\(|\[31\]", text)
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize("low", [-1000.0, 0.0])
+def test_floats_become_integers_by_way_of_others(low: float, lanes: int) -> None:
+    """A negative number that an unsigned type is given by way of a signed one wraps: it is not limited as a float would be."""
+    x = hl.Var("x")
+    values = np.linspace(-1200, 1200, 64).astype(np.float32)
+    limited = np.clip(values, low, 1000).astype(np.int64)
+    source = hl.Buffer(values)
+    types = [hl.Int(16), hl.Int(32), hl.Int(64), hl.UInt(16), hl.UInt(32), hl.UInt(64)]
+    pairs = [(inner, outer) for inner in types for outer in types if low >= 0 or inner.is_int()]
+    out = hl.Func("out")
+    out[x] = tuple(hl.cast(outer, hl.cast(inner, hl.clamp(source[x], low, 1000.0))) for inner, outer in pairs)
+    if lanes > 1:
+        out.vectorize(x, lanes)
+    for got, (inner, outer) in zip(out.realize([64]), pairs):
+        found = np.asarray(got)
+        np.testing.assert_array_equal(found, limited.astype(found.dtype), err_msg=f"{outer} of {inner}")
