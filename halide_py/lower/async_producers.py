@@ -48,10 +48,9 @@ def _release(semaphore: str) -> n.Stmt:
 
 
 def _operation_of(s: n.Stmt) -> tuple[str, str] | None:
-    """(acquire or release, semaphore) if that is all a statement does."""
+    """(acquire or release, semaphore) if that is all a statement does, and the semaphore has no place yet."""
     e = s.value if isinstance(s, n.Evaluate) else s.condition.a if isinstance(s, n.Assert) and isinstance(s.condition, n.EQ) else None
-    if isinstance(e, n.Call) and e.name in ("semaphore_acquire", "semaphore_release"):
-        assert isinstance(e.args[0], n.StringImm)
+    if isinstance(e, n.Call) and e.name in ("semaphore_acquire", "semaphore_release") and isinstance(e.args[0], n.StringImm):
         return e.name.removeprefix("semaphore_"), e.args[0].value
     return None
 
@@ -95,7 +94,7 @@ class _Splitter:
 
     def __init__(self, env: Environment, outputs: set[str]) -> None:
         self.env, self.outputs = env, outputs
-        self.counts: dict[str, dict[str, n.Expr]] = {}  # Func -> its semaphores and what they start at
+        self.counts: dict[str, dict[str, n.Expr]] = {}  # Func whose fork is being made -> its semaphores and what they start at
         self.twins: dict[str, list[str]] = {}  # semaphore -> those that a second waiter got
         self.vectorized = 0
 
@@ -142,7 +141,7 @@ class _Splitter:
             self.twins.setdefault(semaphore, []).append(twin)
             self.counts[_owner(semaphore)][twin] = self.counts[_owner(semaphore)][semaphore]
             producer = _renamed(producer, semaphore, twin)
-        return n.Fork(f"{f.name}.tasks", self.run(producer), self.run(consumer))
+        return self.resolved(f.name, self.run(producer), self.run(consumer))
 
     def waited_for(self, s: n.Stmt) -> set[str]:
         """The semaphores that a consumer of other Funcs uses in `s`: all there are so far, since what is split goes outermost first."""
@@ -268,29 +267,29 @@ class _Splitter:
 
     # ---- the semaphores
 
-    def resolved(self, s: n.Stmt) -> n.Stmt:
-        """Semaphores as places in the memory of their fork's group, which is allocated around it."""
-        place = {semaphore: (name, i) for name, counts in self.counts.items() for i, semaphore in enumerate(counts)}
-
-        def group(name: str) -> n.Expr:
-            return n.Load(WORD, f"{name}.tasks", b.i32(0), b.TRUE)
+    def resolved(self, f: str, producer: n.Stmt, consumer: n.Stmt) -> n.Stmt:
+        """The fork of a Func with its semaphores as places in the memory of its group, which is allocated around it. Specializations
+        may store a Func several times: each fork has semaphores of its own, which start at what it needs."""
+        counts = self.counts.pop(f)
+        place = {semaphore: b.i32(i) for i, semaphore in enumerate(counts)}
+        tasks = f"{f}.tasks"
+        group = n.Load(WORD, tasks, b.i32(0), b.TRUE)
 
         def operation(one: n.Stmt, rec: Rec) -> n.Stmt:
             op = _operation_of(one)
-            if op is None:
+            if op is None or op[1] not in place:
                 return one.map_children(rec)  # type: ignore[no-any-return]
             verb, semaphore = op
             all_of = [semaphore] if verb == self.consumer_verb(semaphore) else self.with_twins(semaphore)
-            calls = [n.Call(INT32, f"semaphore_{verb}", (group(place[x][0]), b.i32(place[x][1])), n.CallType.Intrinsic) for x in all_of]
+            calls = [n.Call(INT32, f"semaphore_{verb}", (group, place[x]), n.CallType.Intrinsic) for x in all_of]
             return b.block(n.Evaluate(c) if verb == "release" else n.Assert(n.EQ(c, b.i32(0)), b.i32(1)) for c in calls)
 
-        def fork(k: n.Fork, rec: Rec) -> n.Stmt:
-            counts = self.counts[k.name.removesuffix(".tasks")]
-            init = n.Evaluate(n.Call(INT32, "semaphores", (group(k.name.removesuffix(".tasks")), *counts.values()), n.CallType.Intrinsic))
-            body = b.block([init, n.Fork(k.name, rec(k.first), rec(k.rest))])
-            return n.Allocate(k.name, WORD, n.MemoryType.Stack, (b.i32(GROUP_WORDS + len(counts)),), b.TRUE, 0, body)
-
-        return rewrite(s, {n.Evaluate: operation, n.Assert: operation, n.Fork: fork})
+        init = n.Evaluate(n.Call(INT32, "semaphores", (group, *counts.values()), n.CallType.Intrinsic))
+        sides = [rewrite(side, {n.Evaluate: operation, n.Assert: operation}) for side in (producer, consumer)]
+        for semaphore in counts:
+            self.twins.pop(semaphore, None)
+        body = b.block([init, n.Fork(tasks, *sides)])
+        return n.Allocate(tasks, WORD, n.MemoryType.Stack, (b.i32(GROUP_WORDS + len(counts)),), b.TRUE, 0, body)
 
 
 class _Slice:
@@ -361,7 +360,6 @@ def async_producers(stmt: n.Stmt, env: Environment, outputs: set[str]) -> n.Stmt
     """`stmt` with the tasks of all Funcs scheduled async_()."""
     if not any(f.schedule.is_async for f in env.values()):
         return stmt
-    splitter = _Splitter(env, outputs)
-    return uniquify(splitter.resolved(splitter.run(stmt)))
+    return uniquify(_Splitter(env, outputs).run(stmt))
 
 

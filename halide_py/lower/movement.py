@@ -9,6 +9,8 @@ from ..ir.simplify.linear import gather, rebuild
 from ..ir.traverse import Rec, mentions, rewrite, substitute
 from ..ir.types import INT32
 
+_MOST_EXTREMA = 4  # in one sum: both sides of each are looked at
+
 
 def monotonic(e: n.Expr, name: str) -> int | None:
     """1: `e` never falls as variable `name` grows; -1: never rises; 0: does not depend on it; None: unknown."""
@@ -33,11 +35,12 @@ class _Movement:
     def moves(self, e: n.Expr) -> int | None:
         if isinstance(e, n.Variable):
             return int(e.name == self.name)
-        if isinstance(e, (n.Add, n.Min, n.Max)):
+        if isinstance(e, (n.Min, n.Max)):
             return _join(self.of(e.a), self.of(e.b))
-        if isinstance(e, n.Sub):
+        if isinstance(e, (n.Add, n.Sub)):
             right = self.of(e.b)
-            return _join(self.of(e.a), None if right is None else -right)
+            one_way = _join(self.of(e.a), right if right is None or isinstance(e, n.Add) else -right)
+            return self.sum_of_extremum(e) if one_way is None else one_way
         if isinstance(e, (n.Mul, n.Div)):
             factor, left = b.as_int(e.b), self.of(e.a)
             if isinstance(e, n.Mul) and factor is None:
@@ -46,6 +49,18 @@ class _Movement:
         if isinstance(e, n.Select):
             return self.choice(e)
         return self.of(e.args[0]) if b.is_likely(e) else None  # type: ignore[attr-defined]
+
+    def sum_of_extremum(self, e: n.Expr) -> int | None:
+        """A sum moves one way if it does with either side of an extremum in it: x + min(y - x, 2) is min(y, x + 2)."""
+        terms, constant = gather(e)
+        extrema = [t for t, k in terms.items() if isinstance(t, (n.Min, n.Max)) and abs(k) == 1 and t.symbols & self.bit]
+        if not 0 < len(extrema) <= _MOST_EXTREMA:
+            return None
+        one = extrema[0]
+        assert isinstance(one, (n.Min, n.Max))
+        sign = terms.pop(one)
+        rest = rebuild(e.type, terms, constant)
+        return _join(*(self.of(simplify(b.add(rest, side) if sign > 0 else b.sub(rest, side))) for side in (one.a, one.b)))
 
     def choice(self, e: n.Select) -> int | None:
         """A Select moves one way if both values do, and it decides once and for all, or first for one value and then for one that goes on

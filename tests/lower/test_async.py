@@ -236,3 +236,20 @@ def test_what_only_the_other_task_needs_has_no_task_here(fold: bool) -> None:
     if fold:
         first.async_()
     np.testing.assert_array_equal(np.array(out.realize([12, 16])), 8 * (X + Y))
+
+
+@pytest.mark.parametrize("wide_first", [False, True])
+def test_each_specialization_has_the_room_it_needs(wide_first: bool) -> None:
+    """Storage of eight rows has room for one window more of one row, or of two."""
+    f, out, z = hl.Func("f"), hl.Func("out"), hl.Var("z")
+    f[x, y] = hl.Buffer(IMAGE)[x, y]
+    out[x, y, z] = f[x, y] + f[x, y + 3] + z
+    f.store_at(out, z).compute_at(out, y).async_().fold_storage(y, 8)
+    special = out.specialize(out.output_buffer().width() == 12)
+    (special if wide_first else out).split(y, y, yi, 2, hl.TailStrategy.GuardWithIf)
+    body = lower([out.function], arguments(out), "out", Target.host()).body
+    starts = [[b.as_int(e) for e in c.args[1:]] for c in nodes_of(body, n.Call) if c.name == "semaphores"]
+    assert starts == ([[0, 2], [0, 5]] if wide_first else [[0, 5], [0, 2]])
+    for width in (12, 11):
+        got = interpreted(out, (width, 17, 2))
+        np.testing.assert_array_equal(got.T, (IMAGE[:17, :width] + IMAGE[3:20, :width]) + np.arange(2)[:, None, None])

@@ -280,6 +280,15 @@ def test_window_folds_to_a_power_of_two(offsets: tuple[int, ...], rows: int) -> 
     assert folded_extents(f, g) == [None, rows]
 
 
+@pytest.mark.parametrize("tail", [t for t in hl.TailStrategy.__members__.values() if t is not hl.TailStrategy.Auto])
+def test_windows_of_blocks_fold(tail: hl.TailStrategy) -> None:
+    """Where a window ends is a sum of one thing that rises and one that falls: the first row of a block and what is left of the rows."""
+    f, g, _, y = chain_of_two()
+    f.store_root().compute_at(g, y)
+    g.split(y, y, hl.Var("yi"), 3, tail)
+    assert folded_extents(f, g) == [None, 8]
+
+
 def test_what_is_not_a_window_does_not_fold() -> None:
     f, g, _, _ = chain_of_two()
     f.compute_root()
