@@ -71,7 +71,7 @@ def _loops(s: n.Stmt, name: str, values: FuncValues) -> Iterator[n.For | n.IfThe
         elif isinstance(s, (n.Produce, n.HoistedStorage)):
             s = s.body
         elif isinstance(s, n.For):
-            if s.kind is not n.ForType.Serial or not any(p.name == name for p in nodes_of(s.body, n.Produce)):
+            if s.kind is not n.ForType.Serial or not _produces(s.body, name):
                 return
             yield s
             if b.as_int(s.extent) != 1 and not _starts_afresh(s, name, values):
@@ -242,13 +242,26 @@ def _is_fresh(loop: n.For, name: str, values: FuncValues) -> bool:
 
 
 def _with_windows(s: n.Stmt, f: Function, folds: list[_Fold], values: FuncValues) -> n.Stmt:
-    """The body of an async Func's realization with a mark in each loop that its producer must not run ahead of its consumers in without
-    limit: where storage is folded, and where an iteration writes again what an earlier one may still be read of."""
+    """The body of an async Func's realization with a mark where its producer must not run ahead of its consumers without limit: in loops
+    whose storage is folded, or which write again what an earlier iteration may still be read of, and in each of several statements that
+    produce it one after the other, as those of several stages of the consumer do."""
     index = 0
+
+    def sites(k: n.Block, rec: Rec) -> n.Stmt:
+        nonlocal index
+        if sum(_produces(s, f.name) for s in k.stmts) < 2:
+            return k.map_children(rec)  # type: ignore[no-any-return]
+        mark = window(f.name, index, b.i32(1))
+        index += 1
+
+        def turn(s: n.Stmt) -> n.Stmt:  # in a loop of its own, at the end of whose body the consumer is done with it
+            return n.For(f"{f.name}.turn", b.i32(0), b.i32(1), n.ForType.Serial, n.Partition.Never, b.block([mark, rec(s)]))
+
+        return b.block([turn(s) if _produces(s, f.name) else rec(s) for s in k.stmts])
 
     def loop(op: n.For, rec: Rec) -> n.Stmt:
         nonlocal index
-        if not any(p.name == f.name for p in nodes_of(op.body, n.Produce)):
+        if not _produces(op.body, f.name):
             return op
         fresh = _is_fresh(op, f.name, values)
         ahead = min((fold.ahead for fold in folds if op.name in fold.loops), default=None)
@@ -258,7 +271,11 @@ def _with_windows(s: n.Stmt, f: Function, folds: list[_Fold], values: FuncValues
             index += 1
         return n.For(op.name, op.min, op.extent, op.kind, op.partition, body)
 
-    return rewrite(s, {n.For: loop})
+    return rewrite(s, {n.For: loop, n.Block: sites})
+
+
+def _produces(s: n.Stmt, name: str) -> bool:
+    return any(p.name == name for p in nodes_of(s, n.Produce))
 
 
 def _folded(s: n.Stmt, name: str, fold: _Fold) -> n.Stmt:

@@ -253,3 +253,17 @@ def test_each_specialization_has_the_room_it_needs(wide_first: bool) -> None:
     for width in (12, 11):
         got = interpreted(out, (width, 17, 2))
         np.testing.assert_array_equal(got.T, (IMAGE[:17, :width] + IMAGE[3:20, :width]) + np.arange(2)[:, None, None])
+
+
+def test_each_stage_of_the_consumer_is_done_before_the_next_is_produced_for() -> None:
+    """What the second stage needs is written to the same storage, by way of values that the first stage must not see."""
+    f, out, r = hl.Func("f"), hl.Func("out"), hl.RDom([(1, 11)])
+    f[x, y] = hl.Buffer(IMAGE)[x, y]
+    f[r, y] += f[r - 1, y]
+    out[x, y] = f[x, y]
+    out[x, y] += f[11 - x, y]
+    f.store_root().compute_at(out, hl.Var.outermost()).async_()
+    body = lower([out.function], arguments(out), "out", Target.host()).body
+    assert [[b.as_int(e) for e in c.args[1:]] for c in nodes_of(body, n.Call) if c.name == "semaphores"] == [[0, 1]]
+    sums = np.cumsum(IMAGE[:16, :12], axis=1)
+    np.testing.assert_array_equal(interpreted(out, SHAPE).T, sums + sums[:, ::-1])
