@@ -88,10 +88,41 @@ def _starts_afresh(loop: n.For, name: str, values: FuncValues) -> bool:
     read, written = boxes_required(body, {}, values, {name}).get(name), boxes_provided(body, {}, values, {name}).get(name)
     if read is None or written is None:
         return read is None
+    if not _is_certain(body, name):
+        return False
     for r, w in zip(read.intervals, written.intervals):
         if r.min is None or r.max is None or w.min is None or w.max is None or not prove(n.And(n.LE(w.min, r.min), n.LE(r.max, w.max))):
             return False
     return True
+
+
+def _is_certain(s: n.Stmt, name: str) -> bool:
+    """Whether the pure definition of Func `name`, which `s` computes, is computed at all. Its loops may have no iteration if they move
+    what is written (then the box of that is empty, too), but not where that is one place: `for (y, 0, rows) f(x, 0) = ..` with 0 or 1
+    rows."""
+    if isinstance(s, n.Provide):
+        return True
+    if isinstance(s, n.Block):  # the pure definition comes first
+        return _is_certain(next(one for one in s.stmts if _writes(one, name)), name)
+    if isinstance(s, n.IfThenElse):
+        return all(_is_certain(case, name) for case in (s.then_case, s.else_case) if case is not None and _writes(case, name))
+    if isinstance(s, n.For) and not _moves(s, name) and not prove(n.LE(b.i32(1), s.extent)):
+        return False
+    return _is_certain(s.body, name)  # type: ignore[attr-defined]
+
+
+def _writes(s: n.Stmt, name: str) -> bool:
+    return any(p.name == name for p in nodes_of(s, n.Provide, n.symbol_bit(name)))
+
+
+def _moves(loop: n.For, name: str) -> bool:
+    """Whether where Func `name` is written depends on the variable of a loop."""
+    moving = {loop.name}
+    for inner in nodes_of(loop.body, (n.LetStmt, n.For)):  # outer ones first
+        if any(mentions(inner.value if isinstance(inner, n.LetStmt) else inner.min, v) for v in moving):
+            moving.add(inner.name)
+    places = [a for p in nodes_of(loop.body, n.Provide, n.symbol_bit(name)) if p.name == name for a in p.args]
+    return any(mentions(a, v) for a in places for v in moving)
 
 
 def _in_steady_state(loop: n.For) -> n.Stmt:
@@ -102,7 +133,8 @@ def _in_steady_state(loop: n.For) -> n.Stmt:
         slides = is_likely(e.condition) and mentions(e.condition, loop.name)
         return rec(e.true_value) if slides else e.map_children(rec)  # type: ignore[no-any-return]
 
-    return rewrite(loop.body, {n.Select: select})
+    steady = rewrite(loop.body, {n.Select: select})
+    return steady if steady is loop.body else simplify(steady)  # loops that have no iteration then are gone
 
 
 def _vector_dims(s: n.Stmt, f: Function) -> set[int]:

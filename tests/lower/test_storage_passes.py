@@ -306,6 +306,18 @@ def test_folds_inside_a_loop_that_starts_afresh() -> None:
     assert np.asarray(g.realize([3, 4, 2])).tolist() == want
 
 
+def test_loops_that_reuse_everything_do_not_start_afresh() -> None:
+    """Row -1 is computed in the first row of g only: no window along x may take its place."""
+    x, y = hl.Var("x"), hl.Var("y")
+    f, g = hl.Func("reused_f"), hl.Func("reused_g")
+    f[x, y] = 3 * x + y
+    g[x, y] = f[x + 2, -1] + y
+    f.store_root().compute_at(g, x).split(x, x, hl.Var("xi"), 3, hl.TailStrategy.PredicateStores)
+    assert folded_extents(f, g) == [None, 1]
+    want = [[3 * (i + 2) - 1 + j for i in range(5)] for j in range(3)]
+    assert np.asarray(g.realize([5, 3])).tolist() == want
+
+
 def test_vectorized_dimensions_do_not_fold() -> None:
     f, g, x, y = chain_of_two()
     yo, yi = hl.Var("yo"), hl.Var("yi")
