@@ -210,7 +210,7 @@ class _Widen:
         return n.Call(e.type.with_lanes(e.type.lanes() * self.count), e.name, wide, e.call_type, e.func, e.value_index, e.param)
 
     def let(self, e: n.Let, rec: Rec) -> n.Expr:
-        name = e.name
+        scalar, name = e, e.name
         while self.lets.setdefault(name, e.value) is not e.value:  # of another value by now: what is remembered of its body does not hold
             name += "_"
         if name != e.name:
@@ -218,7 +218,7 @@ class _Widen:
         value = rec(e.value)
         if value is e.value:
             body = rec(e.body)
-            return e if body is e.body else n.Let(e.name, value, body)
+            return scalar if body is e.body else n.Let(e.name, value, body)
         name, value = self.bind(e.name, value)
         return n.Let(name, value, rec(e.body))
 

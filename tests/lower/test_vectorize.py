@@ -157,3 +157,12 @@ def test_an_assertion_whose_message_differs_between_lanes() -> None:
     (checked,) = nodes_of(after, n.For)
     (let,) = nodes_of(checked, n.LetStmt)
     assert checked.kind is n.ForType.Serial and let.name == "i" and nodes_of(checked, n.Assert)
+
+
+def test_lets_of_one_name_and_the_same_value_in_all_lanes() -> None:
+    """The second is bound by another name, but stays as scalar as it is: what reads it makes a vector of it."""
+    lets = [n.Let("t", load("c", i), add("t", 1)) for i in (3, 5)]
+    s = v8(b.block([store("a", x, add(load("h", x), let)) for let in lets]))
+    for one in nodes_of(vectorize(s), n.Store):
+        assert isinstance(one.value, n.Add) and isinstance(one.value.b, n.Broadcast) and one.value.b.value in lets
+    assert list(run(vectorize(s), SIZES)["a"][:8]) == list(run(s, SIZES)["a"][:8])
