@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from typing import Any
 from .. import driver
 from ..errors import InternalError, PipelineError, raised_by_callbacks
 from ..ir.function import Function
-from ..ir.module import LoweredArgument
+from ..ir.module import ArgumentKind, LoweredArgument
 from ..ir.target import Target
 from ..lower.environment import with_outputs
 from . import cache
@@ -61,7 +62,18 @@ class LoadedPipeline:
         if causes:
             text += f"\nPython raised {type(causes[0]).__name__}: {causes[0]}"
             raise PipelineError(f"Error: {text} (in pipeline {self.name})", code) from causes[0]
-        raise PipelineError(f"Error: {text or f'it failed with code {code}'} (in pipeline {self.name})", code)
+        raise PipelineError(f"Error: {text or f'it failed with code {code}'} (in pipeline {self.name}){self._advice(text)}", code)
+
+    def _advice(self, text: str) -> str:
+        """What to do about arrays that are not dense in dimension 0, such as images whose channels are interleaved."""
+        found = re.match(r"Constraint violated: (.+)\.stride\.0 \(-?\d+\) == 1 \(1\)$", text)
+        if found is None:
+            return ""
+        name = found[1]
+        output = any(a.shown == name and a.kind is ArgumentKind.OutputBuffer for a in self.args)
+        return (f". Elements that follow each other in dimension 0, the last axis of a NumPy array, must do so in memory: pass a copy "
+                f"that is made so (numpy.ascontiguousarray), or let the pipeline take any stride: "
+                f"{name}{'.output_buffer()' if output else ''}.dim(0).set_stride(hl.Expr())")
 
 
 class CompiledPipeline(LoadedPipeline):
