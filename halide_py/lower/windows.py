@@ -131,6 +131,16 @@ class Window:
         return n.Select(b.likely(n.LT(begin, var(self.x))), self._further(ahead, known), moved)
 
 
+def _finishes_what_it_writes(f: Function, v: str, asked: list[n.Expr], scope: Scope) -> bool:
+    """Whether all stages of `f` write the same elements along dimension `v`, those that are asked of the last, or each of them the same
+    ones in all iterations of the loops in between: no iteration leaves values unfinished that another one has finished."""
+    ends = [(f"{f.name}.s{k}.{v}.min", f"{f.name}.s{k}.{v}.max") for k in range(len(f.stages()))]
+    written = [[scope.expand(var(name)) for name in pair] for pair in ends if pair[0] in scope.lets]
+    if not any(mentions(e, loop) for pair in written for e in pair for loop in scope.inner):
+        return True
+    return all(x is y for pair in written for x, y in zip(pair, asked))
+
+
 def window(f: Function, dims: list[str], x: str, scope: Scope) -> Window | None:
     """How the region of `f`, produced in `scope`, moves with loop `x` in one of the dimensions `dims`; None where it cannot slide."""
     ends = {}
@@ -147,6 +157,8 @@ def window(f: Function, dims: list[str], x: str, scope: Scope) -> Window | None:
     v = moving[0] if moving else dims[-1]  # what does not move is there after one iteration
     if v not in dims or any(f"{f.name}.s{index}.{v}.min_required" in scope.lets for index in range(len(f.updates))):
         return None  # a stage that computes more than is asked for would reset values its updates have finished
+    if f.updates and scope.inner and not all(_finishes_what_it_writes(f, u, whole[u], scope) for u in f.args if u != v):
+        return None  # so would iterations of loops in between
     ways = {monotonic(strip_likely(e), x) for e in whole[v]}
     if None in ways or {1, -1} <= ways:
         return None

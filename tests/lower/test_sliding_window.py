@@ -306,3 +306,22 @@ def test_what_slides_itself_may_be_tiled() -> None:
     rows = values.astype(np.int64)[2:] * 3
     pairs = rows[0::2][:26] + rows[1::2][:26]
     np.testing.assert_array_equal(np.asarray(out.realize([8, 24])), pairs[:-2] + pairs[1:-1] + pairs[2:])
+
+
+@pytest.mark.parametrize("tail", [hl.TailStrategy.RoundUp, hl.TailStrategy.PredicateLoads, hl.TailStrategy.GuardWithIf])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_columns_that_others_write_again_do_not_slide_over_rows(backwards: bool, tail: hl.TailStrategy) -> None:
+    """Each column needs the first ones for its second stage, or blocks of several: what is written of others is not what they had at last."""
+    def rows(directives: bool) -> np.ndarray:
+        f, out, r = hl.Func("f"), hl.Func("out"), hl.RDom([(0, 5)])
+        f[x, y] = 2
+        f[2 * r, y] += 3 + y
+        f[x, y] = hl.select(x + y > 7, f[x, y], 100 + x * 10 + y)
+        out[x, y] = f[(7 - x if backwards else x) + 2, hl.select(y > 3, y + 2, y - 2)]
+        if directives:
+            f.store_root().compute_at(out, x)
+            f.update(0).unscheduled()
+            f.update(1).split(x, xo, xi, 4, tail)
+        return np.array(out.realize([8, 12]))
+
+    np.testing.assert_array_equal(rows(True), rows(False))
