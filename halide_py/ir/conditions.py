@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from . import nodes as n
 from .bounds import Bounds
-from .build import as_int, const, is_false
+from .build import as_int, const, is_false, is_likely
 from .interval_type import Interval
 from .simplify import linear, logic
+from .traverse import Rec, rewrite
 
 
 def conjuncts(e: n.Expr, holds: bool) -> list[n.Expr]:
@@ -56,8 +57,23 @@ def _choices(e: n.Expr) -> dict[n.Call, None]:
     return found
 
 
+_LIKELY = n.symbol_bit("likely") | n.symbol_bit("likely_if_innermost")
+
+
+def unmarked(e: n.Expr) -> n.Expr:
+    """`e` without marks of what is likely: a condition on x - 1 limits `likely(x) - 1`, and the other way round."""
+
+    def call(c: n.Call, rec: Rec) -> n.Expr:
+        return rec(c.args[0]) if is_likely(c) else c.map_children(rec)  # type: ignore[no-any-return]
+
+    return rewrite(e, {n.Call: call}, _LIKELY) if e.symbols & _LIKELY else e
+
+
 def limit(b: Bounds, c: n.Expr) -> bool:
     """Narrow the scope by a comparison of integers that do not overflow. False if it holds for nothing in the scope."""
+    c = unmarked(c)
+    if type(c) in (n.GT, n.GE):
+        c = (n.LT if type(c) is n.GT else n.LE)(c.b, c.a)  # type: ignore[attr-defined]
     if type(c) not in (n.LT, n.LE, n.EQ) or not c.a.type.overflow_is_undefined():  # type: ignore[attr-defined]
         return not is_false(c)
     terms, k = linear.difference(c.b, c.a)  # type: ignore[attr-defined]

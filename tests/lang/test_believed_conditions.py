@@ -162,3 +162,18 @@ def test_a_tree_of_shared_choices(name: str, width: int) -> None:
     small = built(8)
     np.testing.assert_array_equal(np.asarray(small.realize([16])), algorithm.realize([small.function], (16,))[0])
     assert np.asarray(built(40).realize([16])).shape == (16,)
+
+
+@pytest.mark.parametrize("place", [lambda x, y: hl.clamp(x - 1, 0, 4), lambda x, y: hl.min(x, 3) + y, lambda x, y: hl.likely(x) * 2 - 3],
+                         ids=["clamped", "least", "likely"])
+def test_marks_of_what_is_likely_do_not_hide_what_a_condition_says(place: Callable[[hl.Var, hl.Var], hl.Expr]) -> None:
+    """Of a coordinate behind a boundary condition, too: the condition and the place it guards are marked differently."""
+    x, y, f, g = hl.Var("x"), hl.Var("y"), hl.Func("f"), hl.Func("g")
+    values = np.arange(1, 6, dtype=np.int32)
+    image = hl.ImageParam(hl.Int(32), 1, "image")
+    image.set(hl.Buffer(values))
+    f[x] = hl.select((x - 1 >= 0) & (x - 1 < 5) & (image[x - 1] > 2), image[x - 1], -1)
+    g[x, y] = f[place(x, y)]
+    at = np.array([[hl.evaluate(place(hl.Expr(i), hl.Expr(j))) for i in range(6)] for j in range(6)], int) - 1
+    inside = (at >= 0) & (at < 5) & (values[at.clip(0, 4)] > 2)
+    np.testing.assert_array_equal(np.asarray(g.realize([6, 6])), np.where(inside, values[at.clip(0, 4)], -1))
