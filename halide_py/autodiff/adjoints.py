@@ -129,7 +129,7 @@ class AdjointSum:
         g = f.function
         assert g.pure is not None
         schedule, frozen = g.pure.schedule, g.frozen
-        g.with_updates, g.pure, g.frozen = None, None, False
+        g.with_updates, g.pure, g.updates, g.frozen = None, None, [], False
         self._define(f, safe, False)
         assert g.pure is not None
         g.pure, g.frozen = replace(g.pure, schedule=schedule), frozen

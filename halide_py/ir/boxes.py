@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from . import nodes as n
 from .build import TRUE, as_int, const, is_true, select
-from .conditions import conjuncts, limit, shared_choices, unmarked
+from .conditions import conjuncts, limit, shared_choices
 from .interning import symbol_bit, symbol_bits
 from .interval import Bounds, FuncValues, Interval
 from .simplify import simplify
@@ -171,7 +171,7 @@ class _Walk:
     def touch(self, name: str, args: Iterable[n.Expr]) -> None:
         """Include a point of a Func or image."""
         if self.reached and (self.names is None or name in self.names):
-            self.include(name, [self.bounds.of(unmarked(self.expand(a))) for a in args], self.conditions)
+            self.include(name, [self.bounds.of(self.expand(a)) for a in args], self.conditions)
 
     def include(self, name: str, intervals: Sequence[Interval], holding: Sequence[n.Expr]) -> None:
         """Include a box that is touched where all conditions hold."""

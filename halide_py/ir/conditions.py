@@ -70,8 +70,13 @@ def unmarked(e: n.Expr) -> n.Expr:
 
 
 def limit(b: Bounds, c: n.Expr) -> bool:
-    """Narrow the scope by a comparison of integers that do not overflow. False if it holds for nothing in the scope."""
-    c = unmarked(c)
+    """Narrow the scope by a comparison of integers that do not overflow, as it is marked and without marks: either may be what a place is
+    made of. False if it holds for nothing in the scope."""
+    plain = unmarked(c)
+    return _limit(b, c) and (plain is c or _limit(b, plain))
+
+
+def _limit(b: Bounds, c: n.Expr) -> bool:
     if type(c) in (n.GT, n.GE):
         c = (n.LT if type(c) is n.GT else n.LE)(c.b, c.a)  # type: ignore[attr-defined]
     if type(c) not in (n.LT, n.LE, n.EQ) or not c.a.type.overflow_is_undefined():  # type: ignore[attr-defined]

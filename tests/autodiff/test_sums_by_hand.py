@@ -40,3 +40,21 @@ def test_values(how: str) -> None:
         d.update().reorder([*d.args(), *d.rvars(0)]).unroll(d.rvars(0)[0], 2)
         assert d.num_update_definitions() == 1
     np.testing.assert_allclose(np.array(out.realize([3, 3])), want, rtol=1e-4)
+
+
+def test_updates_beside_sums_are_not_added_twice() -> None:
+    """Asked for its updates, an adjoint that has some already, besides a Func that adds up, is defined anew with all of them."""
+    weights = np.random.default_rng(1).normal(size=(64, 5))
+    q, i, j = hl.ImageParam(hl.Float(64), 1, "q"), hl.Var("i"), hl.Var("j")
+    q.set(hl.Buffer(np.arange(5.0)))
+    f, loss, r, read = hl.Func("f"), hl.Func("loss"), hl.RDom([(0, 5), (0, 64)]), hl.Func("read")
+    f[i, j] = q[i] * hl.Buffer(weights)[i, j]
+    f[3, j] += q[2]
+    loss[()] = hl.f64(0)
+    loss[()] += f[r.x, r.y] * (1 + r.x)
+    d = hl.propagate_adjoints(loss)[q]
+    assert d.num_update_definitions() == 1
+    d.compute_root().update(0).unscheduled()
+    read[i] = d[i]
+    want = weights.sum(0) * np.arange(1, 6) + np.array([0, 0, 4 * 64, 0, 0])
+    np.testing.assert_allclose(np.array(read.realize([5])), want, rtol=1e-12)
