@@ -103,7 +103,7 @@ def latest(e: n.Expr, name: str, limit: n.Expr, sign: int = 1) -> n.Expr | None:
     if isinstance(e, n.Variable) and e.name == name:
         return limit if sign > 0 else None
     if isinstance(e, (n.Min, n.Max)):
-        found = [latest(side, name, limit, sign) for side in (e.a, e.b) if mentions(side, name)]
+        found = [latest(side, name, limit, sign) for side in (e.a, e.b) if mentions(side, name)] or [None]
         one, two = found[0], found[-1]
         return None if one is None or two is None else simplify(b.min_(one, two))
     if isinstance(e, n.Div):

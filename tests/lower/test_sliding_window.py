@@ -15,6 +15,8 @@ from halide_py.ir import nodes as n
 from halide_py.ir.printer import to_text
 from halide_py.ir.target import Target
 from halide_py.ir.traverse import nodes_of
+from halide_py.ir.types import INT32
+from halide_py.lower.movement import latest
 from halide_py.lower.pipeline import lower
 
 x, y, xo, yo, xi, yi = (hl.Var(v) for v in ("x", "y", "xo", "yo", "xi", "yi"))
@@ -325,3 +327,10 @@ def test_columns_that_others_write_again_do_not_slide_over_rows(backwards: bool,
         return np.array(out.realize([8, 12]))
 
     np.testing.assert_array_equal(rows(True), rows(False))
+
+
+def test_what_does_not_move_has_no_latest_iteration() -> None:
+    """A window whose new end is a choice of two that stay where they are."""
+    p, q, i = (n.Variable(INT32, v) for v in ("p", "q", "i"))
+    assert latest(n.Min(p, q), "i", b.i32(7)) is None
+    assert to_text(latest(n.Min(p, n.Add(i, q)), "i", b.i32(7)) or p) == "(7 - q)"
