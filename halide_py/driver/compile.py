@@ -70,10 +70,12 @@ class LoadedPipeline:
         if found is None:
             return ""
         name = found[1]
-        output = any(a.shown == name and a.kind is ArgumentKind.OutputBuffer for a in self.args)
+        if any(a.shown == name and a.kind is ArgumentKind.OutputBuffer for a in self.args):  # "f", or "f.1" of a tuple
+            f, _, element = name.partition(".")
+            name = f"{f}.output_buffers()[{element}]" if element else f"{f}.output_buffer()"
         return (f". Elements that follow each other in dimension 0, the last axis of a NumPy array, must do so in memory: pass a copy "
                 f"that is made so (numpy.ascontiguousarray), or let the pipeline take any stride: "
-                f"{name}{'.output_buffer()' if output else ''}.dim(0).set_stride(hl.Expr())")
+                f"{name}.dim(0).set_stride(hl.Expr())")
 
 
 class CompiledPipeline(LoadedPipeline):

@@ -69,6 +69,9 @@ RUNNING = {
     "interleaved output": (
         "im.set(small); f[x, y] = im[x, y]; f.realize(hl.Buffer.make_interleaved(hl.UInt(8), 4, 4, 3).sliced(2, 0))",
         "f.stride.0 (3) == 1", "ascontiguousarray", "f.output_buffer().dim(0).set_stride(hl.Expr())"),
+    "interleaved element of a tuple": (
+        "f[x, y] = (x, hl.u8(y)); f.realize([hl.Buffer(hl.Int(32), [4, 4]), hl.Buffer.make_interleaved(hl.UInt(8), 4, 4, 3).sliced(2, 0)])",
+        "f.1.stride.0 (3) == 1", "f.output_buffers()[1].dim(0).set_stride(hl.Expr())"),
     "read beyond the end": ("im.set(small); f[x, y] = im[x + 1, y]; f.realize([4, 4])", "Input buffer im", "at 4", "max (3)", "dimension 0", "pipeline f"),
     "read before the start": ("im.set(small); f[x, y] = im[x, y - 2]; f.realize([4, 4])", "Input buffer im", "at -2", "min (0)", "dimension 1"),
     "read beyond int32": (
