@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.boxes import boxes_required
+from ..ir.conditions import strip_likely
 from ..ir.interval import Interval
 from ..ir.intrinsics import intrinsic
 from ..ir.simplify import simplify
 from ..ir.traverse import Rec, nodes_of, rewrite
 from ..ir.types import INT32
-from ..lower.guards import strip_likely
 from .contributions import Contribution, Placed, place
 
 _MOST = 27  # three for each of three dimensions

@@ -11,7 +11,7 @@ from .bounds import Bounds
 from .build import as_int, const, is_false, is_likely
 from .interval_type import Interval
 from .simplify import linear, logic
-from .traverse import Rec, rewrite
+from .traverse import N, Rec, rewrite
 
 
 def conjuncts(e: n.Expr, holds: bool) -> list[n.Expr]:
@@ -60,19 +60,20 @@ def _choices(e: n.Expr) -> dict[n.Call, None]:
 _LIKELY = n.symbol_bit("likely") | n.symbol_bit("likely_if_innermost")
 
 
-def unmarked(e: n.Expr) -> n.Expr:
-    """`e` without marks of what is likely: a condition on x - 1 limits `likely(x) - 1`, and the other way round."""
+def strip_likely(root: N, keep_vectors: bool = False) -> N:
+    """`root` without marks of what is likely, or without those of scalars."""
 
     def call(c: n.Call, rec: Rec) -> n.Expr:
-        return rec(c.args[0]) if is_likely(c) else c.map_children(rec)  # type: ignore[no-any-return]
+        marked = is_likely(c) and not (keep_vectors and c.type.is_vector())
+        return rec(c.args[0]) if marked else c.map_children(rec)  # type: ignore[no-any-return]
 
-    return rewrite(e, {n.Call: call}, _LIKELY) if e.symbols & _LIKELY else e
+    return rewrite(root, {n.Call: call}, _LIKELY)
 
 
 def limit(b: Bounds, c: n.Expr) -> bool:
     """Narrow the scope by a comparison of integers that do not overflow, as it is marked and without marks: either may be what a place is
     made of. False if it holds for nothing in the scope."""
-    plain = unmarked(c)
+    plain = strip_likely(c)
     return _limit(b, c) and (plain is c or _limit(b, plain))
 
 

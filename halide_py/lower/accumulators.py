@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.conditions import strip_likely
 from ..ir.simplify import linear, simplify
 from ..ir.traverse import Rec, free_variables, nodes_of, rewrite, substitute
 from .copies import renamed_copy
-from .guards import has_effects, strip_likely
+from .guards import has_effects
 from .loop_nest import StageNest
 from .schedule_functions import Nests
 

@@ -12,6 +12,7 @@ from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.boxes import Box, boxes_touched, merge_boxes
+from ..ir.conditions import strip_likely
 from ..ir.interval import Bounds, Interval
 from ..ir.simplify import simplify
 from ..ir.traverse import mentions, nodes_of, substitute
@@ -19,7 +20,7 @@ from .apply_splits import var
 from .bounds_inference import FuncValues
 from .environment import Environment
 from .extern_stages import is_query_symbol
-from .guards import first_iteration, strip_likely
+from .guards import first_iteration
 from .loop_nest import StageNest
 from .region_overflow import check_box
 from .schedule_functions import Nests, head_productions

@@ -35,6 +35,11 @@ def window(f: str, index: int, ahead: n.Expr) -> n.Stmt:
     return n.Evaluate(n.Call(INT32, "async_window", (b.string(f), b.i32(index), ahead), n.CallType.Intrinsic))
 
 
+def produces(s: n.Stmt, name: str) -> bool:
+    """Whether a Func is computed in `s`."""
+    return any(p.name == name for p in nodes_of(s, n.Produce))
+
+
 def _operation(verb: str, semaphore: str) -> n.Expr:
     return n.Call(INT32, f"semaphore_{verb}", (b.string(semaphore),), n.CallType.Intrinsic)
 
@@ -150,16 +155,12 @@ class _Splitter:
             for one in nodes_of(s, (n.Evaluate, n.Assert))
             if (op := _operation_of(one)) is not None and op[0] == self.consumer_verb(op[1])
         }
-        return {x for x in found if not self.produced(s, _owner(x))}
+        return {x for x in found if not produces(s, _owner(x))}
 
     @staticmethod
     def consumer_verb(semaphore: str) -> str:
         """What the consumer does with it."""
         return "acquire" if semaphore.rpartition("!")[2].startswith("data") else "release"
-
-    @staticmethod
-    def produced(s: n.Stmt, name: str) -> bool:
-        return any(p.name == name for p in nodes_of(s, n.Produce))
 
     def producer(self, f: Function, body: n.Stmt) -> tuple[n.Stmt, set[str]]:
         """The slice of `body` that computes `f`, and the Funcs it computes on the way."""
@@ -168,7 +169,7 @@ class _Splitter:
         while True:
             s = _Slice(self, f, needed).stmt(body)
             more = {name for name in inside if name not in needed and mentions(s, name)}
-            around = [p.name for p in nodes_of(body, n.Produce) if p.name in more and self.produced(p.body, f.name)]
+            around = [p.name for p in nodes_of(body, n.Produce) if p.name in more and produces(p.body, f.name)]
             if around:
                 raise CompileError(f"Func {f.name} is scheduled async_(), but whether and where it is computed depends on values of "
                                    f"{around[0]}, in whose loops it is computed (it is memoized, or its loops read it); store {f.name} "
@@ -189,7 +190,7 @@ class _Splitter:
                 if p.name in self.env and p.name not in wanted and not self.read_outside(s, p.name) and not self.waits(p, f.name)
             ]
             stored = nodes_of(s, (n.Realize, n.HoistedStorage))  # not what is neither computed nor read here, nor its tasks
-            idle += [r.name for r in stored if not self.produced(r.body, r.name) and not mentions(r.body, r.name)]
+            idle += [r.name for r in stored if not produces(r.body, r.name) and not mentions(r.body, r.name)]
             if not idle:
                 return s
             s = _without(s, idle)
@@ -260,7 +261,7 @@ class _Splitter:
             and all(h.name != r.name for h in nodes_of(body, n.HoistedStorage))
         }
         for name in sorted(needed - {f.name}):
-            if self.produced(consumer, name) and (name not in stored or name in hoisted_outside):
+            if produces(consumer, name) and (name not in stored or name in hoisted_outside):
                 raise CompileError(f"Func {f.name} is scheduled async_(), and both it and its consumers need {name}, which is computed in "
                                    f"the same loop but stored outside of it: two tasks would write it at once. Schedule {name} async_() "
                                    f"too, or store it where it is computed, or compute it outside ({f.site('async_')})")

@@ -13,11 +13,12 @@ from __future__ import annotations
 from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.conditions import strip_likely
 from ..ir.printer import to_text
 from ..ir.simplify import constant_bound, simplify, simplify_given
 from ..ir.traverse import Rec, nodes_of, rewrite, substitute
 from ..ir.types import INT32
-from .guards import has_effects, strip_likely
+from .guards import has_effects
 
 LARGEST = 1024  # iterations of a guarded body: beyond this an implied bound is an accident
 _KINDS = (n.ForType.Vectorized, n.ForType.Unrolled)

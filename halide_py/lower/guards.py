@@ -36,16 +36,6 @@ def predicate(root: N, condition: n.Expr, but: Collection[n.Expr] = ()) -> N:
     return rewrite(root, {n.Load: load, n.Store: store, **({n.Call: call} if but else {})})
 
 
-def strip_likely(root: N, keep_vectors: bool = False) -> N:
-    """`root` without marks, or without those of scalars."""
-
-    def call(c: n.Call, rec: Rec) -> n.Expr:
-        marked = b.is_likely(c) and not (keep_vectors and c.type.is_vector())
-        return rec(c.args[0]) if marked else c.map_children(rec)  # type: ignore[no-any-return]
-
-    return rewrite(root, {n.Call: call})
-
-
 def first_iteration(condition: n.Expr) -> tuple[n.Variable, n.Expr] | None:
     """(x, a) for the guard `a <= x` around what does not run in the iterations of loop x that fill a sliding window."""
     c = condition.args[0] if b.is_likely(condition) else condition  # type: ignore[attr-defined]

@@ -28,13 +28,13 @@ from ..errors import CompileError
 from ..ir import build as b
 from ..ir import nodes as n
 from ..ir.build import is_likely
+from ..ir.conditions import strip_likely
 from ..ir.function import Function
 from ..ir.simplify import simplify
 from ..ir.simplify.linear import gather, rebuild
 from ..ir.traverse import Handler, N, Rec, free_variables, mentions, nodes_of, rewrite
 from ..ir.types import BOOL, INT32
 from .copies import copy_with
-from .guards import strip_likely
 from .linear import Bound, Limits, Solver
 
 _MARKS = n.symbol_bit("likely") | n.symbol_bit("likely_if_innermost")

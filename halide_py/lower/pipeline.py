@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from ..errors import CompileError, HalideError, InternalError
 from ..ir import nodes as n
+from ..ir.conditions import strip_likely
 from ..ir.function import Function
 from ..ir.module import LoweredArgument, LoweredFunction, labelled
 from ..ir.printer import to_text
@@ -64,7 +65,6 @@ from .default_loops import with_default_loops
 from .devices import check_devices
 from .environment import Environment, definition_roots, environment, with_outputs
 from .fused_indices import fused_indices
-from .guards import strip_likely
 from .inline import inline_functions
 from .memoization import MemoKey, inject_memoization, memo_keys
 from .near_indices import near_indices

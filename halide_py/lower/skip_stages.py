@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator
 
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.conditions import strip_likely
 from ..ir.simplify import simplify
 from ..ir.traverse import Rec, free_variables, mentions, nodes_of, rewrite, substitute
 from .environment import Environment
-from .guards import has_effects, strip_likely
+from .guards import has_effects
 
 LARGEST = 64  # nodes of a condition; a larger one is not worth to be asked
 _DECIDES = n.Select.bit | n.IfThenElse.bit | n.Call.bit

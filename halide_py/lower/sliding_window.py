@@ -21,12 +21,12 @@ from dataclasses import replace
 
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.conditions import strip_likely
 from ..ir.function import Function
 from ..ir.simplify import prove, simplify
 from ..ir.traverse import Rec, free_variables, mentions, nodes_of, rewrite, substitute
 from .apply_splits import var
 from .environment import Environment, callees
-from .guards import strip_likely
 from .movement import monotonic
 from .pointwise import pointwise_dims
 from .schedule_functions import Nests

@@ -24,7 +24,7 @@ from ..ir.build import is_likely
 from ..ir.function import Function, StorageDim
 from ..ir.simplify import constant_bound, prove, simplify
 from ..ir.traverse import Rec, mentions, nodes_of, rewrite, substitute
-from .async_producers import window
+from .async_producers import produces, window
 from .bounds_inference import FuncValues
 from .buffers import error
 from .environment import Environment
@@ -71,7 +71,7 @@ def _loops(s: n.Stmt, name: str, values: FuncValues) -> Iterator[n.For | n.IfThe
         elif isinstance(s, (n.Produce, n.HoistedStorage)):
             s = s.body
         elif isinstance(s, n.For):
-            if s.kind is not n.ForType.Serial or not _produces(s.body, name):
+            if s.kind is not n.ForType.Serial or not produces(s.body, name):
                 return
             yield s
             if b.as_int(s.extent) != 1 and not _starts_afresh(s, name, values):
@@ -281,7 +281,7 @@ def _with_windows(s: n.Stmt, f: Function, folds: list[_Fold], values: FuncValues
 
     def sites(k: n.Block, rec: Rec) -> n.Stmt:
         nonlocal index
-        if sum(_produces(s, f.name) for s in k.stmts) < 2:
+        if sum(produces(s, f.name) for s in k.stmts) < 2:
             return k.map_children(rec)  # type: ignore[no-any-return]
         mark = window(f.name, index, b.i32(1))
         index += 1
@@ -289,11 +289,11 @@ def _with_windows(s: n.Stmt, f: Function, folds: list[_Fold], values: FuncValues
         def turn(s: n.Stmt) -> n.Stmt:  # in a loop of its own, at the end of whose body the consumer is done with it
             return n.For(f"{f.name}.turn", b.i32(0), b.i32(1), n.ForType.Serial, n.Partition.Never, b.block([mark, rec(s)]))
 
-        return b.block([turn(s) if _produces(s, f.name) else rec(s) for s in k.stmts])
+        return b.block([turn(s) if produces(s, f.name) else rec(s) for s in k.stmts])
 
     def loop(op: n.For, rec: Rec) -> n.Stmt:
         nonlocal index
-        if not _produces(op.body, f.name):
+        if not produces(op.body, f.name):
             return op
         fresh = _is_fresh(op, f.name, values)
         ahead = min((fold.ahead for fold in folds if op.name in fold.loops), default=None)
@@ -304,10 +304,6 @@ def _with_windows(s: n.Stmt, f: Function, folds: list[_Fold], values: FuncValues
         return n.For(op.name, op.min, op.extent, op.kind, op.partition, body)
 
     return rewrite(s, {n.For: loop, n.Block: sites})
-
-
-def _produces(s: n.Stmt, name: str) -> bool:
-    return any(p.name == name for p in nodes_of(s, n.Produce))
 
 
 def _folded(s: n.Stmt, name: str, fold: _Fold) -> n.Stmt:

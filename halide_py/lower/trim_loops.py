@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.conditions import strip_likely
 from ..ir.simplify import simplify
 from ..ir.simplify.linear import gather
 from ..ir.traverse import Rec, free_variables, rewrite
 from ..ir.types import INT32
-from .guards import strip_likely
 
 
 def trim_loops(stmt: n.Stmt) -> n.Stmt:

@@ -23,13 +23,13 @@ from collections.abc import Callable
 
 from ..ir import build as b
 from ..ir import nodes as n
-from ..ir.conditions import shared_choices
+from ..ir.conditions import shared_choices, strip_likely
 from ..ir.traverse import Rec, mentions, nodes_of, rewrite, substitute
 from ..ir.types import BOOL, INT32
 from . import lanes as v
 from .atomics import LANES
 from .constant_extents import constant_extent
-from .guards import has_effects, predicate, strip_likely
+from .guards import has_effects, predicate
 from .scattered_updates import scattered
 
 _REDUCTIONS: dict[type[n.Expr], n.ReduceOp] = {

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 
 from ..ir import build as b
 from ..ir import nodes as n
+from ..ir.conditions import strip_likely
 from ..ir.function import Function
 from ..ir.simplify import constant_bound, prove, simplify
 from ..ir.traverse import Rec, free_variables, mentions, nodes_of, rewrite, substitute
 from .apply_splits import var
-from .guards import strip_likely
 from .movement import latest, monotonic, unclamped
 
 

@@ -57,6 +57,7 @@ CASES: list[tuple[n.Expr, str]] = [
     (n.Select(n.LT(E_, K(3)), X, Z), "[min(a, z), max(b, z)]"),
     (n.Select(n.LT(E_, K(0)), K(0), n.Select(n.LT(K(9), E_), K(9), E_)), "[0, 9]"),  # a clamp, spelled out
     (n.Select(n.And(n.LE(K(2), E_), n.LT(E_, K(5))), M(E_, K(2)), K(7)), "[4, 8]"),
+    (n.Select(n.And(n.GE(E_, K(2)), n.GT(K(5), E_)), M(E_, K(2)), K(7)), "[4, 8]"),
     (n.Ramp(X, K(2), 4), "[a, (b + 6)]"),
     (n.Broadcast(X, 4), "[a, b]"),
     (image(UInt(8), X), "[(uint8)0, (uint8)255]"),
